@@ -1,0 +1,1 @@
+"""Does the whole loop hold on real parts, on this machine, now?"""

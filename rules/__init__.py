@@ -1,0 +1,1 @@
+"""When should Prometheus and Alertmanager wake somebody, and who?"""
