@@ -1,0 +1,45 @@
+"""The one error tree.
+
+    SluicegateError
+    ├── UsageError            bad input or a missing part: one sentence and a hint, exit code 2
+    │   └── SettingsError     a setting that contradicts its bound or another setting
+    └── StoreError            the queue's server did not do what was asked
+        ├── StoreUnavailable  no answer in time, refused, loading, or the connection broke: the outcome is not known
+        └── StoreRejected     the server answered with an error (no permission, out of memory, wrong type)
+
+A refusal that the caller must handle (an admission, a gate move, a lost race) is a value, never one of these.
+"""
+
+from __future__ import annotations
+
+
+class SluicegateError(Exception):
+    """Be the root of everything this project raises on purpose."""
+
+
+class UsageError(SluicegateError):
+    """Tell a person what was wrong with what they asked for, and what to do instead."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\n{self.hint}" if self.hint else self.message
+
+
+class SettingsError(UsageError):
+    """Name the setting, its value and the bound it breaks."""
+
+
+class StoreError(SluicegateError):
+    """Be the root of what the queue's server can do to a caller."""
+
+
+class StoreUnavailable(StoreError):
+    """Say that no answer came: whether the command ran is not known, so repeat it only with its request id."""
+
+
+class StoreRejected(StoreError):
+    """Carry the server's own error text: the command was not executed."""

@@ -1,0 +1,375 @@
+"""One settings file for everything: YAML first, then the environment names kept from the source (SPEC §10).
+
+Durations carry their unit in the name (`_s`, `_ms`, `_seconds`), so a profile can make every one of them faster.
+The contract (limits, classes, thresholds, timings) takes effect only through `queue init|apply`, which store it in Redis.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from sluicegate.errors import SettingsError
+from sluicegate.job import Effects
+from sluicegate.policy import Thresholds
+
+_NAME = r"^[a-z][a-z0-9]*([-_][a-z0-9]+)*$"
+# What a faster profile leaves alone: pacing and floors that depend on the machine, not on the jobs.
+_NOT_SCALED = frozenset({"tick_s", "canary_latency_floor_s", "sweep_ms", "call_floor_s"})
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class ClassSettings(_Model):
+    """Declare one class of jobs: its deadline in seconds, what a repeated call does, and its canary."""
+
+    deadline_s: float = Field(gt=0)
+    effects: Effects = Effects.KEYED
+    cost_class: str | None = Field(default=None, pattern=_NAME)
+    max_pending: int | None = Field(default=None, ge=1)
+    max_running: int | None = Field(default=None, ge=1)
+    canary: dict[str, Any] | None = None
+
+
+class CostClassSettings(_Model):
+    """Limit what shares one costly resource, such as a browser."""
+
+    max_pending: int | None = Field(default=None, ge=1)
+    max_running: int | None = Field(default=None, ge=1)
+
+
+class Timings(_Model):
+    """Hold every duration of the contract, in the unit of its name (SPEC §3 to §7)."""
+
+    tick_s: float = Field(default=0.5, gt=0)
+    provider_window_s: float = Field(default=30, gt=0)
+    controller_silent_s: float = Field(default=15, gt=0)
+    controller_lease_s: float = Field(default=5, gt=0)
+    reject_dwell_s: float = Field(default=10, gt=0)
+    reject_dwell_max_s: float = Field(default=160, gt=0)
+    reject_return_s: float = Field(default=60, gt=0)
+    second_drain_s: float = Field(default=3600, gt=0)
+    run_open_after_s: float = Field(default=30, gt=0)
+    limit_grace_s: float = Field(default=10, gt=0)
+    margin_s: float = Field(default=2, gt=0)
+    call_timeout_max_s: float = Field(default=10, gt=0)
+    call_timeout_min_s: float = Field(default=1, gt=0)
+    call_reserve_s: float = Field(default=1, gt=0)
+    backoff_first_s: float = Field(default=2, gt=0)
+    backoff_max_s: float = Field(default=30, gt=0)
+    overloaded_retry_s: float = Field(default=30, gt=0)
+    class_limit_retry_s: float = Field(default=15, gt=0)
+    closed_retry_s: float = Field(default=30, gt=0)
+    worker_seen_s: float = Field(default=10, gt=0)
+    freeze_timeout_s: float = Field(default=60, gt=0)
+    drain_timeout_s: float = Field(default=60, gt=0)
+    drain_keep_slack_s: float = Field(default=15, gt=0)
+    fix_timeout_s: float = Field(default=3600, gt=0)
+    fix_page_s: float = Field(default=300, gt=0)
+    canary_timeout_s: float = Field(default=120, gt=0)
+    canary_latency_floor_s: float = Field(default=1, gt=0)
+    burn_down_max_s: float = Field(default=120, gt=0)
+    burn_down_window_s: float = Field(default=30, gt=0)
+    gate_timeout_s: float = Field(default=30, gt=0)
+    ramp_step_s: float = Field(default=20, gt=0)
+    run_lease_s: float = Field(default=10, gt=0)
+    run_cooldown_s: float = Field(default=900, gt=0)
+    episode_look_s: float = Field(default=5, gt=0)
+    page_repeat_s: float = Field(default=300, gt=0)
+    final_retention_s: float = Field(default=86_400, gt=0)
+    refusal_retention_s: float = Field(default=3600, gt=0)
+    failed_retention_s: float = Field(default=30 * 86_400, gt=0)
+
+
+class Contract(_Model):
+    """Hold what two clients must agree on; stored in Redis with a digest, read there by the functions."""
+
+    max_pending: int | None = Field(default=None, ge=1)
+    max_running: int = Field(default=6, ge=1)
+    lease_ms: int = Field(default=30_000, ge=100)
+    retry_budget: int = Field(default=5, ge=1)
+    loss_budget: int = Field(default=2, ge=1)
+    expected_service_s: float = Field(default=1.0, gt=0)
+    strict_classes: bool = True
+    classes: dict[str, ClassSettings] = Field(min_length=1)
+    cost_classes: dict[str, CostClassSettings] = {}
+    thresholds: Thresholds = Thresholds()
+    timings: Timings = Timings()
+    canary_required_ok: int = Field(default=3, ge=1)
+    canary_failures_max: int = Field(default=3, ge=1)
+    burn_down_min_age_fall_s: float = Field(default=1, gt=0)
+    burn_down_min_backlog_fall: float = Field(default=0.10, gt=0, lt=1)
+    ramp_percents: tuple[int, ...] = (10, 50, 100)
+    prediction_min_completions: int = Field(default=20, ge=1)
+    runs_per_hour: int = Field(default=3, ge=1)
+    runs_at_once: int = Field(default=2, ge=1)
+
+    @model_validator(mode="after")
+    def _check_across_fields(self) -> Self:
+        names = list(self.classes) + list(self.cost_classes)
+        for name in names:
+            if not _is_name(name):
+                raise ValueError(f"class {name!r} must match {_NAME}")
+        if "other" in self.classes or "canary" in self.classes:
+            raise ValueError("classes 'other' and 'canary' are reserved")
+        for name, declared in self.classes.items():
+            if declared.cost_class is not None and declared.cost_class not in self.cost_classes:
+                raise ValueError(f"class {name!r} names the cost_class {declared.cost_class!r}, which is not declared")
+            if declared.deadline_s <= self.timings.margin_s:
+                raise ValueError(f"deadline_s of class {name!r} is {declared.deadline_s}, not above the margin_s")
+        bounds = self.thresholds
+        if not bounds.recovered_age_p95_seconds < bounds.reject_age_p95_seconds < bounds.drain_age_p95_seconds:
+            raise ValueError("ages must grow: recovered_age_p95 < reject_age_p95 < drain_age_p95")
+        if not bounds.reject_slack_p10_seconds < bounds.recovered_slack_p10_seconds:
+            raise ValueError("reject_slack_p10_seconds must lie under recovered_slack_p10_seconds")
+        if list(self.ramp_percents) != sorted(set(self.ramp_percents)) or self.ramp_percents[-1:] != (100,):
+            raise ValueError("ramp_percents must grow and end at 100")
+        if self.ramp_percents[0] < 1:
+            raise ValueError("ramp_percents must start at 1 or more")
+        return self
+
+    @property
+    def shortest_deadline_s(self) -> float:
+        return min(declared.deadline_s for declared in self.classes.values())
+
+    @property
+    def capacity_per_s(self) -> float:
+        """Give gross capacity in jobs/s: max_running ÷ mean service seconds (SPEC §5)."""
+        return self.max_running / self.expected_service_s
+
+    @property
+    def effective_max_pending(self) -> int:
+        """Give max_pending, by default min(10,000, capacity × half the shortest deadline) (SPEC §5)."""
+        if self.max_pending is not None:
+            return self.max_pending
+        return max(1, min(10_000, math.floor(self.capacity_per_s * self.shortest_deadline_s / 2)))
+
+    @property
+    def canary_classes(self) -> tuple[str, ...]:
+        return tuple(name for name, declared in self.classes.items() if declared.canary is not None)
+
+    @property
+    def canaries_required(self) -> int:
+        """Give how many canary successes in a row make green (SPEC §7.5)."""
+        return max(self.canary_required_ok, len(self.canary_classes))
+
+    def canary_max_latency_s(self, name: str) -> float:
+        """Give the slowest canary answer that still counts: deadline ÷ 30, floor 1 s, at most the call's timeout."""
+        timings = self.timings
+        latency = max(self.classes[name].deadline_s / 30, timings.canary_latency_floor_s)
+        return min(latency, timings.call_timeout_max_s)
+
+    def for_redis(self) -> str:
+        """Render the contract as the functions read it: JSON, sorted, durations in whole ms."""
+        timings = {key.removesuffix("_s") + "_ms": round(value * 1000) for key, value in self.timings}
+        classes = {
+            name: {
+                "deadline_ms": round(declared.deadline_s * 1000),
+                "effects": declared.effects.value,
+                "cost_class": declared.cost_class or "-",
+                "max_pending": declared.max_pending or 0,
+                "max_running": declared.max_running or 0,
+                "canary_max_latency_ms": round(self.canary_max_latency_s(name) * 1000),
+            }
+            for name, declared in self.classes.items()
+        }
+        body = {
+            "max_pending": self.effective_max_pending,
+            "max_running": self.max_running,
+            "lease_ms": self.lease_ms,
+            "retry_budget": self.retry_budget,
+            "loss_budget": self.loss_budget,
+            "strict_classes": self.strict_classes,
+            "classes": classes,
+            "cost_classes": {
+                name: {"max_pending": cost.max_pending or 0, "max_running": cost.max_running or 0}
+                for name, cost in self.cost_classes.items()
+            },
+            "thresholds": {key: getattr(self.thresholds, key) for key in Thresholds.__dataclass_fields__},
+            "timings": timings,
+            "canaries_required": self.canaries_required,
+            "canary_failures_max": self.canary_failures_max,
+            "ramp_percents": list(self.ramp_percents),
+            "prediction_min_completions": self.prediction_min_completions,
+            "runs_per_hour": self.runs_per_hour,
+            "runs_at_once": self.runs_at_once,
+        }
+        return json.dumps(body, sort_keys=True, separators=(",", ":"))
+
+    def digest(self) -> str:
+        """Give the contract's fingerprint: 16 hex digits of the SHA-256 of its rendered form."""
+        return hashlib.sha256(self.for_redis().encode()).hexdigest()[:16]
+
+
+class WorkerSettings(_Model):
+    """Set how one worker process pulls."""
+
+    max_inflight: int = Field(default=2, ge=1)
+    sweep_ms: int = Field(default=250, ge=10)
+    idle_wait_s: float = Field(default=0.2, gt=0)
+
+
+class ListenSettings(_Model):
+    """Say where a service listens; port 0 takes a free one."""
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=0, ge=0, le=65_535)
+
+
+class ExporterSettings(ListenSettings):
+    """Set the exporter: where it listens and how long one scrape may take."""
+
+    port: int = Field(default=9108, ge=0, le=65_535)
+    scrape_budget_s: float = Field(default=2.0, gt=0)
+
+
+class FixSettings(_Model):
+    """Say how a run's `fix` step is done: a hook to call, else a person approves."""
+
+    hook_url: str | None = None
+    hook_method: str = "POST"
+    probe_url: str | None = None
+
+
+class AutomationSettings(ListenSettings):
+    """Set the automation service: where it listens, who may call it, and how the path is fixed."""
+
+    port: int = Field(default=9109, ge=0, le=65_535)
+    token: str | None = None
+    fix: FixSettings = FixSettings()
+    snapshot_dir: Path = Path("snapshots")
+    prometheus_url: str | None = None
+    alertmanager_url: str | None = None
+
+
+class MonitoringSettings(_Model):
+    """Hold the timings of Prometheus and Alertmanager that the generated files assume."""
+
+    scrape_interval_s: float = Field(default=2, gt=0)
+    evaluation_interval_s: float = Field(default=2, gt=0)
+    alert_for_s: float = Field(default=4, ge=0)
+    keep_firing_for_s: float = Field(default=30, ge=0)
+    group_wait_s: float = Field(default=0, ge=0)
+    group_interval_s: float = Field(default=10, gt=0)
+    repeat_interval_s: float = Field(default=300, gt=0)
+    webhook_url: str = "http://127.0.0.1:9109/webhooks/alertmanager"
+    runbook_base_url: str = "https://github.com/sluicegate/sluicegate/blob/main/docs/runbooks"
+    exporter_job: str = "sluicegate"
+
+
+class Settings(_Model):
+    """Hold everything one process needs; build it with `load()`."""
+
+    queue: str = Field(default="default", pattern=_NAME)
+    redis_url: str = "redis://127.0.0.1:6379/0"
+    provider_url: str = "http://127.0.0.1:8080"
+    contract: Contract
+    worker: WorkerSettings = WorkerSettings()
+    exporter: ExporterSettings = ExporterSettings()
+    automation: AutomationSettings = AutomationSettings()
+    monitoring: MonitoringSettings = MonitoringSettings()
+
+
+def _is_name(text: str) -> bool:
+    return re.match(_NAME, text) is not None
+
+
+DRILL_CLASSES: dict[str, dict[str, Any]] = {
+    "lint-fix": {"deadline_s": 60, "canary": {"prompt": "canary: lint an empty file"}},
+    "test-patch": {"deadline_s": 180, "canary": {"prompt": "canary: patch nothing"}},
+    "refactor-plan": {"deadline_s": 900, "canary": {"prompt": "canary: plan nothing"}},
+}
+
+# Environment names kept from the source, and where they land.
+_ENVIRONMENT: dict[str, tuple[str, ...]] = {
+    "REDIS_URL": ("redis_url",),
+    "PROVIDER_URL": ("provider_url",),
+    "SLUICEGATE_QUEUE": ("queue",),
+    "WORKER_MAX_INFLIGHT": ("worker", "max_inflight"),
+    "DEADLINE_SWEEP_MS": ("worker", "sweep_ms"),
+    "ADMIT_QUEUE_AGE_P95_MAX_S": ("contract", "thresholds", "reject_age_p95_seconds"),
+    "DRAIN_PROVIDER_5XX_RATE": ("contract", "thresholds", "drain_provider_5xx_rate"),
+    "DRAIN_QUEUE_AGE_P95_S": ("contract", "thresholds", "drain_age_p95_seconds"),
+    "CANARY_REQUIRED_OK": ("contract", "canary_required_ok"),
+}
+
+
+def default_settings() -> Settings:
+    """Give the drill's settings: the three classes of SPEC §3 and every default."""
+    return Settings.model_validate({"contract": {"classes": DRILL_CLASSES}})
+
+
+def load(path: Path | None = None, environment: Mapping[str, str] | None = None) -> Settings:
+    """Read the YAML file (the drill's settings without one), then the environment over it.
+
+    Raises SettingsError naming the field and the bound.
+    """
+    body = _read(path) if path is not None else {"contract": {"classes": DRILL_CLASSES}}
+    values = os.environ if environment is None else environment
+    for name, where in _ENVIRONMENT.items():
+        if values.get(name):
+            _put(body, where, values[name])
+    return parse(body, str(path) if path is not None else "the environment")
+
+
+def parse(body: Mapping[str, Any], source: str) -> Settings:
+    """Check a settings mapping as a whole; `source` names it in errors."""
+    try:
+        return Settings.model_validate(body)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "settings"
+        raise SettingsError(
+            f"{source}: {where} is not valid: {first['msg']}.",
+            "Run `sluicegate queue settings` to see every setting with its default and bound.",
+        ) from error
+
+
+def faster(settings: Settings, factor: float) -> Settings:
+    """Divide every duration of the contract by `factor`; counts, the tick and the machine's floors stay."""
+    body = settings.model_dump(mode="json")
+    body["contract"] = _divide(body["contract"], factor)
+    return Settings.model_validate(body)
+
+
+def _divide(value: Any, factor: float) -> Any:
+    if not isinstance(value, dict):
+        return value
+    divided: dict[str, Any] = {}
+    for key, inner in value.items():
+        is_duration = key.endswith(("_s", "_ms", "_seconds")) and key not in _NOT_SCALED
+        if is_duration and isinstance(inner, int | float):
+            quotient = inner / factor
+            divided[key] = round(quotient) if key.endswith("_ms") else quotient
+        else:
+            divided[key] = _divide(inner, factor) if key != "canary" else inner
+    return divided
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        body = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"The settings file {path} cannot be read: {error.strerror}.") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise SettingsError(f"The settings file {path} is not valid YAML.", str(error)) from error
+    if not isinstance(body, dict):
+        raise SettingsError(f"The settings file {path} must hold a mapping, not {type(body).__name__}.")
+    return body
+
+
+def _put(body: dict[str, Any], where: tuple[str, ...], value: str) -> None:
+    for part in where[:-1]:
+        body = body.setdefault(part, {})
+    body[where[-1]] = value

@@ -1,0 +1,184 @@
+"""Every field, figure and record name that leaves this project, each once.
+
+The nine stable fields are a public interface (SPEC §2): never renamed, never prefixed. Percentiles are nearest rank:
+the p-th percentile of n sorted values is value number ceil(p·n) (Hyndman & Fan 1996, definition 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+# The nine stable fields.
+QUEUE_AGE_P95_SECONDS = "queue_age_p95_seconds"
+OLDEST_JOB_AGE_SECONDS = "oldest_job_age_seconds"
+DEADLINE_SLACK_P10_SECONDS = "deadline_slack_p10_seconds"
+PROVIDER_5XX_RATE = "provider_5xx_rate"
+PROVIDER_TIMEOUT_RATE = "provider_timeout_rate"
+WORKER_INFLIGHT = "worker_inflight"
+DRAIN_STATE = "drain_state"
+CANARY_OK_COUNT = "canary_ok_count"
+ROLLBACK_REASON = "rollback_reason"
+
+STABLE_FIELDS: tuple[str, ...] = (
+    QUEUE_AGE_P95_SECONDS,
+    OLDEST_JOB_AGE_SECONDS,
+    DEADLINE_SLACK_P10_SECONDS,
+    PROVIDER_5XX_RATE,
+    PROVIDER_TIMEOUT_RATE,
+    WORKER_INFLIGHT,
+    DRAIN_STATE,
+    CANARY_OK_COUNT,
+    ROLLBACK_REASON,
+)
+
+# Labels of the exported figures.
+QUEUE_LABEL = "queue"
+CLASS_LABEL = "class"
+
+# Figures beside the nine that rules, dashboards and gates select by name.
+ADMISSION_RATIO = "sluicegate_admission_ratio"
+CANARY_CONSECUTIVE_SUCCESSES = "sluicegate_canary_consecutive_successes"
+CANARIES_REQUIRED = "sluicegate_canaries_required"
+CLASS_AGE_P95_SECONDS = "sluicegate_class_queue_age_p95_seconds"
+CLASS_DEADLINE_SECONDS = "sluicegate_class_deadline_seconds"
+CLASS_JOBS = "sluicegate_class_jobs"
+CLASS_SLACK_P10_SECONDS = "sluicegate_class_deadline_slack_p10_seconds"
+CONTROLLER_SEEN_TIMESTAMP_SECONDS = "sluicegate_controller_seen_timestamp_seconds"
+DECISION = "sluicegate_decision"
+DOOMED_JOBS = "sluicegate_doomed_jobs"
+DUPLICATE_SIDE_EFFECTS_UNACKNOWLEDGED = "sluicegate_duplicate_side_effects_unacknowledged"
+GATE_INITIALISED = "sluicegate_gate_initialised"
+GATE_PINNED = "sluicegate_gate_pinned"
+GATE_READABLE = "sluicegate_gate_readable"
+JOBS = "sluicegate_jobs"
+OLDEST_JOB_READY_TIMESTAMP_SECONDS = "sluicegate_oldest_job_ready_timestamp_seconds"
+PREDICTED_WAIT_SECONDS = "sluicegate_predicted_wait_seconds"
+PROVIDER_CALLS_TOTAL = "sluicegate_provider_calls_total"
+PROVIDER_WINDOW_CALLS = "sluicegate_provider_window_calls"
+PROVIDER_WINDOW_FAILED_CALLS = "sluicegate_provider_window_failed_calls"
+PROVIDER_WINDOW_SECONDS = "sluicegate_provider_window_seconds"
+REDIS_UP = "sluicegate_redis_up"
+RUN_LIVE = "sluicegate_run_live"
+SCRAPE_DURATION_SECONDS = "sluicegate_scrape_duration_seconds"
+SNAPSHOT_TIMESTAMP_SECONDS = "sluicegate_snapshot_timestamp_seconds"
+THRESHOLD = "sluicegate_threshold"
+
+
+@dataclass(frozen=True, slots=True)
+class ClassFigures:
+    """Hold one class's figures of the instant; ages and slack in seconds, jobs as counts."""
+
+    ready: int
+    delayed: int
+    running: int
+    unknown: int
+    blocked: int
+    queue_age_p95_seconds: float
+    oldest_job_age_seconds: float
+    deadline_slack_p10_seconds: float | None
+    doomed: int
+    deadline_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderWindow:
+    """Hold the calls that ended in the current window: counts, never rates of nothing."""
+
+    seconds: float
+    calls: int
+    status_5xx: int
+    timeouts: int
+
+    @property
+    def failed(self) -> int:
+        return self.status_5xx + self.timeouts
+
+    @property
+    def rate_5xx(self) -> float | None:
+        """Give calls answered 5xx ÷ all calls, or no sample without a call."""
+        return self.status_5xx / self.calls if self.calls else None
+
+    @property
+    def rate_timeout(self) -> float | None:
+        """Give calls timed out ÷ all calls, or no sample without a call."""
+        return self.timeouts / self.calls if self.calls else None
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """Show the live run of a queue: its id, runbook, the step it is in and its state."""
+
+    run_id: str
+    runbook: str
+    step: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class GateView:
+    """Show the gate at the instant: what is effective, why, and who may move it next.
+
+    `drain_state` is the tighter of the raw keys and what the last move wrote; unreadable parts read as `drain`.
+    `ramp_percent` is None outside a ramp. Timestamps are ms of Redis TIME, 0 for never.
+    """
+
+    drain_state: str
+    readable: bool
+    initialised: bool
+    epoch: int
+    reason: str
+    actor: str
+    since_ms: int
+    rollback_reason: str | None
+    pin: str | None
+    pin_note: str
+    green: bool
+    canary_ok_count: int
+    canaries_required: int
+    canary_failures: int
+    ramp_percent: int | None
+    admission_ratio: float
+    controller_seen_ms: int
+    duplicates_unacknowledged: int
+    limit_at_ms: int
+    run: RunView | None
+    decision: str
+    decision_reason: str
+    raw_drain_state: str | None
+    raw_admission: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Telemetry:
+    """Hold everything read from one queue in one instant of Redis TIME (`at_ms`)."""
+
+    queue: str
+    at_ms: int
+    queue_age_p95_seconds: float
+    oldest_job_age_seconds: float
+    oldest_ready_at_ms: int | None
+    deadline_slack_p10_seconds: float | None
+    provider: ProviderWindow
+    worker_inflight: int
+    gate: GateView
+    ready: int
+    delayed: int
+    running: int
+    unknown: int
+    blocked: int
+    canaries: int
+    doomed: int
+    completions: int
+    predicted_wait_seconds: float | None
+    snapshot_at_ms: int
+    settings_digest: str
+    counters: Mapping[str, int] = field(default_factory=dict)
+    classes: Mapping[str, ClassFigures] = field(default_factory=dict)
+    class_counters: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def unfinished(self) -> int:
+        """Count jobs that are ready, delayed or running."""
+        return self.ready + self.delayed + self.running
