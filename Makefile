@@ -1,0 +1,49 @@
+# The same few targets here and in CI. `make` or `make help` lists them; each that needs the environment makes it first.
+PYTHON ?= python3
+BIN := .venv/bin
+PARTS := sluicegate exporter rules runbooks automation dashboards drill
+GENERATED := rules/generated dashboards/generated
+export PYTHON
+
+.DEFAULT_GOAL := help
+.PHONY: help setup drill test slow check generate lock fresh clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## Make .venv from requirements.lock and install the servers of a drill (Debian, root)
+	@scripts/setup
+
+drill: setup ## Run the main job on real parts; ARGS="--profile fast --scenario NAME" goes to `sluicegate drill`
+	@$(BIN)/python -m sluicegate drill $(ARGS)
+
+test: setup ## Run the tests; PYTEST_ARGS="-k word" goes to pytest
+	@scripts/test "not slow" $(PYTEST_ARGS)
+
+slow: setup ## Run the tests that are too long for `make test`: every scenario on every server, kills at every phase
+	@scripts/test "slow" $(PYTEST_ARGS)
+
+check: setup ## Check format, lint, types, import directions, generated files and the wheel
+	@$(BIN)/ruff format --check --quiet . || { echo "\`.venv/bin/ruff format .\` puts this right."; exit 1; }
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports --no-cache | tail -n 8
+	@$(MAKE) --no-print-directory generate
+	@git diff --exit-code -- $(GENERATED) || { echo "Generated files are not up to date: commit what \`make generate\` writes."; exit 1; }
+	@test -z "$$(git ls-files --others --exclude-standard -- $(GENERATED))" || { echo "\`make generate\` writes files that are not in git."; exit 1; }
+	@$(BIN)/python -m pytest -q tests/contract/test_wheel.py
+	@echo "check: all is well"
+
+generate: setup ## Write the generated rules and dashboards anew
+	@$(BIN)/python -m sluicegate rules generate
+	@$(BIN)/python -m sluicegate dashboards generate
+
+lock: ## Resolve pyproject.toml into requirements.lock; ARGS=--upgrade takes newer versions
+	@scripts/lock $(ARGS)
+
+fresh: ## Prove HEAD on a minimal Debian 12 (root): make test and a fast drill; PORTS_TAKEN=1, TWICE=1
+	@scripts/fresh
+
+clean: ## Remove the environment, the caches and what drills left
+	rm -rf .venv .setup .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist build
+	find $(PARTS) tests -name __pycache__ -type d -prune -exec rm -rf {} +
