@@ -1,4 +1,6 @@
 # The same few targets here and in CI. `make` or `make help` lists them; each that needs the environment makes it first.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
 PYTHON ?= python3
 BIN := .venv/bin
 PARTS := sluicegate exporter rules runbooks automation dashboards drill
