@@ -120,7 +120,7 @@ class RetryRules:
 
     def backoff_s(self, retries_used: int, draw: Callable[[], float]) -> float:
         """Give the wait before the next attempt: 2 s doubling to 30 s, ± 20 %; `draw` gives 0..1."""
-        base = min(self.backoff_max_s, self.backoff_first_s * 2 ** min(retries_used, 16))
+        base = min(self.backoff_max_s, self.backoff_first_s * float(1 << min(retries_used, 16)))
         return base * (0.8 + 0.4 * draw())
 
 

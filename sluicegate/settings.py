@@ -1,7 +1,8 @@
 """One settings file for everything: YAML first, then the environment names kept from the source (SPEC §10).
 
 Durations carry their unit in the name (`_s`, `_ms`, `_seconds`), so a profile can make every one of them faster.
-The contract (limits, classes, thresholds, timings) takes effect only through `queue init|apply`, which store it in Redis.
+The contract (limits, classes, thresholds, timings) takes effect only through `queue init|apply`, which store it in
+Redis.
 """
 
 from __future__ import annotations
@@ -343,17 +344,17 @@ def faster(settings: Settings, factor: float) -> Settings:
     return Settings.model_validate(body)
 
 
-def _divide(value: Any, factor: float) -> Any:
-    if not isinstance(value, dict):
-        return value
+def _divide(body: dict[str, Any], factor: float) -> dict[str, Any]:
     divided: dict[str, Any] = {}
-    for key, inner in value.items():
+    for key, inner in body.items():
         is_duration = key.endswith(("_s", "_ms", "_seconds")) and key not in _NOT_SCALED
         if is_duration and isinstance(inner, int | float):
             quotient = inner / factor
             divided[key] = round(quotient) if key.endswith("_ms") else quotient
+        elif isinstance(inner, dict) and key != "canary":
+            divided[key] = _divide(inner, factor)
         else:
-            divided[key] = _divide(inner, factor) if key != "canary" else inner
+            divided[key] = inner
     return divided
 
 
