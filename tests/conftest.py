@@ -1,5 +1,13 @@
-"""What every test can ask for."""
+"""What every test may ask for: the repository's folder. Servers and drills bring fixtures of their own."""
 
 from __future__ import annotations
 
-pytest_plugins = ["tests.servers"]
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """Return the folder that holds pyproject.toml."""
+    return Path(__file__).resolve().parents[1]
