@@ -1,10 +1,12 @@
-"""What every test may ask for: the repository's folder. Servers and drills bring fixtures of their own."""
+"""What every test can ask for."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+
+pytest_plugins = ["tests.servers"]
 
 
 @pytest.fixture(scope="session")
