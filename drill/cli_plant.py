@@ -1,0 +1,37 @@
+"""The drill's own servers on the command line: `sluicegate drill provider` and `sluicegate drill proxy`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from drill.ports import LOOPBACK
+
+PROVIDER_EXAMPLE = "Example: sluicegate drill provider --port 8081 --log effects.jsonl --service-s 0.3 --jitter-s 0.1"
+
+Host = Annotated[str, typer.Option(help="Address to listen on; anything but loopback shows a test server to others.")]
+Seed = Annotated[int | None, typer.Option(help="Seed of its random numbers, for a run that can be repeated.")]
+
+
+def provider(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")],
+    log: Annotated[Path, typer.Option(help="File that gets a JSON line for every effect; calls go beside it.")],
+    service_s: Annotated[float, typer.Option(min=0, help="Mean time to answer, seconds.")] = 0.3,
+    jitter_s: Annotated[float, typer.Option(min=0, help="Half the width of its spread, seconds.")] = 0.1,
+    host: Host = LOOPBACK,
+    seed: Seed = None,
+) -> None:
+    """Serve the fake provider: `{"ok":true}` after a while, one effect a key, each effect in its log."""
+    # Loaded late: the drill's other commands need no HTTP server.
+    from drill.provider import ProviderOptions, serve_provider  # noqa: PLC0415 (as above)
+
+    serve_provider(ProviderOptions(log, service_s, jitter_s, seed), port, host)
+
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="The drill's own servers.")
+app.command(epilog=PROVIDER_EXAMPLE)(provider)
+
+if __name__ == "__main__":
+    app()
