@@ -1,0 +1,95 @@
+"""How much work there is, and how much of it is already lost."""
+
+from __future__ import annotations
+
+from exporter.catalogue.records import gauge
+from exporter.figure import Figure, Sample, single
+from sluicegate import telemetry as names
+from sluicegate.job import JobState
+from sluicegate.telemetry import ClassFigures, Telemetry
+
+# States a job can be in before its end; the ends are counters.
+OPEN_STATES: tuple[JobState, ...] = (
+    JobState.READY,
+    JobState.DELAYED,
+    JobState.RUNNING,
+    JobState.UNKNOWN,
+    JobState.BLOCKED,
+)
+STATE_KEYS = ("queue:enqueued", "queue:delayed", "queue:leases", "queue:unknown", "queue:blocked")
+
+
+def jobs_by_state(figures: Telemetry | ClassFigures) -> dict[JobState, int]:
+    """Give the count of each open state; they are never summed into one figure."""
+    return {
+        JobState.READY: figures.ready,
+        JobState.DELAYED: figures.delayed,
+        JobState.RUNNING: figures.running,
+        JobState.UNKNOWN: figures.unknown,
+        JobState.BLOCKED: figures.blocked,
+    }
+
+
+def seconds(milliseconds: int | None) -> float | None:
+    """Give a time of Redis TIME in seconds."""
+    return None if milliseconds is None else milliseconds / 1000
+
+
+def _jobs(telemetry: Telemetry) -> list[Sample]:
+    return [((state,), count) for state, count in jobs_by_state(telemetry).items()]
+
+
+BACKLOG: tuple[Figure[Telemetry], ...] = (
+    gauge(
+        names.JOBS,
+        "Jobs by state before their end: ready (the pending list), delayed, running, unknown, blocked; canaries apart.",
+        _jobs,
+        unit="jobs",
+        keys=STATE_KEYS,
+        labels=("state",),
+    ),
+    gauge(
+        names.DOOMED_JOBS,
+        "Unfinished jobs that can no longer be done in time, though their deadline may still lie ahead.",
+        single(lambda telemetry: telemetry.doomed),
+        unit="jobs",
+        keys=("queue:deadlines",),
+    ),
+    gauge(
+        names.PREDICTED_WAIT_SECONDS,
+        "Wait a job submitted now would see, from the backlog and the completions in the window; no sample with too "
+        "few completions to predict from.",
+        single(lambda telemetry: telemetry.predicted_wait_seconds),
+        unit="seconds",
+        keys=("queue:enqueued", "done:{bucket}"),
+    ),
+    gauge(
+        "sluicegate_window_completions",
+        "Jobs completed in the window; with too few of them no wait is predicted and nothing refused for it.",
+        single(lambda telemetry: telemetry.completions),
+        unit="jobs",
+        keys=("done:{bucket}",),
+    ),
+    gauge(
+        names.OLDEST_JOB_READY_TIMESTAMP_SECONDS,
+        "When the oldest ready job became eligible, in Redis time; no sample when no job is ready. "
+        "time() minus this keeps rising even if the exporter stops.",
+        single(lambda telemetry: seconds(telemetry.oldest_ready_at_ms)),
+        unit="seconds",
+        keys=("queue:enqueued",),
+    ),
+    gauge(
+        "sluicegate_observed_timestamp_seconds",
+        "Redis time of the one instant all figures of the queue are from.",
+        single(lambda telemetry: seconds(telemetry.at_ms)),
+        unit="seconds",
+        keys=("TIME",),
+    ),
+    gauge(
+        names.SNAPSHOT_TIMESTAMP_SECONDS,
+        "When the queue was last snapshotted, in Redis time; 0 for never.",
+        single(lambda telemetry: seconds(telemetry.snapshot_at_ms)),
+        unit="seconds",
+        keys=("control:gate",),
+    ),
+)

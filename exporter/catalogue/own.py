@@ -1,0 +1,63 @@
+"""The exporter's own health: what says why a queue's figures are missing."""
+
+from __future__ import annotations
+
+from exporter.figure import Figure, Kind, one_of, single
+from exporter.reading import Failure, Reading, Scrape
+from sluicegate import telemetry as names
+from sluicegate.telemetry import QUEUE_LABEL
+
+READING: tuple[Figure[Reading], ...] = (
+    Figure(
+        names.REDIS_UP,
+        Kind.GAUGE,
+        "0 or 1",
+        (QUEUE_LABEL,),
+        "1 when this scrape read the queue from Redis; 0 means that no figure of the queue has a sample.",
+        (),
+        single(lambda reading: float(reading.redis_up)),
+    ),
+    Figure(
+        "sluicegate_collector_success",
+        Kind.GAUGE,
+        "0 or 1",
+        (QUEUE_LABEL,),
+        "1 when the queue was read and every figure of it could be made.",
+        (),
+        single(lambda reading: float(reading.failure is None)),
+    ),
+    Figure(
+        "sluicegate_collector_failure",
+        Kind.GAUGE,
+        "0 or 1",
+        (QUEUE_LABEL, "reason"),
+        "1 for the reason why the queue has no figures: unavailable (no answer from Redis), rejected (Redis answered "
+        "with an error), late (the scrape's time ran out), internal (a fault of this exporter; see its log).",
+        (),
+        lambda reading: one_of(Failure, reading.failure),
+    ),
+)
+
+PAGE: tuple[Figure[Scrape], ...] = (
+    Figure(
+        names.SCRAPE_DURATION_SECONDS,
+        Kind.GAUGE,
+        "seconds",
+        (),
+        "Time this scrape took to read all queues, waiting for a read that another scrape began included.",
+        (),
+        single(lambda scrape: scrape.duration_s),
+    ),
+)
+
+BUILD: tuple[Figure[str], ...] = (
+    Figure(
+        "sluicegate_build_info",
+        Kind.INFO,
+        "1",
+        ("version",),
+        "Version of the exporter, as a label.",
+        (),
+        lambda version: [((version,), 1)],
+    ),
+)

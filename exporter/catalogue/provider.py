@@ -1,0 +1,48 @@
+"""How the provider's calls end: the window behind the two rates, and totals that outlive it."""
+
+from __future__ import annotations
+
+from exporter.catalogue.records import counter, gauge
+from exporter.figure import Figure, Sample, counted, single
+from sluicegate import telemetry as names
+from sluicegate.job import CallKind
+from sluicegate.telemetry import Telemetry
+
+_WINDOW_KEYS = ("provider:{window}:{bucket}",)
+
+
+def _calls(telemetry: Telemetry) -> list[Sample]:
+    return counted(telemetry.counters, {kind: f"calls:{kind}" for kind in CallKind})
+
+
+PROVIDER: tuple[Figure[Telemetry], ...] = (
+    counter(
+        names.PROVIDER_CALLS_TOTAL,
+        "Provider calls that ended, by outcome: ok, 5xx, timeout, other (another status), refused, dropped, cancelled.",
+        _calls,
+        unit="calls",
+        keys=("counters",),
+        labels=("outcome",),
+    ),
+    gauge(
+        names.PROVIDER_WINDOW_SECONDS,
+        "Length of the window behind provider_5xx_rate and provider_timeout_rate.",
+        single(lambda telemetry: telemetry.provider.seconds),
+        unit="seconds",
+        keys=("queue:settings",),
+    ),
+    gauge(
+        names.PROVIDER_WINDOW_CALLS,
+        "Calls that ended in the window: the denominator of both rates.",
+        single(lambda telemetry: telemetry.provider.calls),
+        unit="calls",
+        keys=_WINDOW_KEYS,
+    ),
+    gauge(
+        names.PROVIDER_WINDOW_FAILED_CALLS,
+        "Calls in the window that were answered 5xx or timed out: both numerators together.",
+        single(lambda telemetry: telemetry.provider.failed),
+        unit="calls",
+        keys=_WINDOW_KEYS,
+    ),
+)

@@ -1,0 +1,104 @@
+"""Read all queues for one scrape, within its time, and never say more than was read.
+
+Each queue has one thread and at most one read at a time; scrapes that overlap share it. A read that takes too long
+costs its queue the samples of this scrape and nobody else anything. No value outlives its scrape.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+import structlog
+
+from exporter.families import queue_families
+from exporter.reading import Failure, Reading, Scrape
+from sluicegate.errors import StoreError, StoreUnavailable
+from sluicegate.telemetry import Telemetry
+
+# Reads one queue in at most the given seconds; raises StoreError.
+Observe = Callable[[float], Telemetry]
+
+# What is kept of the scraper's own timeout for rendering the page and the way back.
+_MARGIN_S = 0.25
+_LEAST_WAIT_S = 0.05
+# A read is connecting, then asking: both must end before the scrape does, so that the scrape can say why.
+READ_SHARE = 0.45
+
+_log = structlog.get_logger(__name__)
+
+
+def wait_s(scrape_timeout: str | None, budget_s: float) -> float:
+    """Give the seconds a scrape may wait: its timeout header minus a margin, at most the budget."""
+    try:
+        asked = float(scrape_timeout) if scrape_timeout is not None else math.inf
+    except ValueError:
+        asked = math.inf
+    if math.isnan(asked) or asked <= 0:
+        asked = math.inf
+    return max(_LEAST_WAIT_S, min(asked - _MARGIN_S, budget_s))
+
+
+class Collector:
+    """Collect scrapes of the given queues; use it inside one event loop."""
+
+    def __init__(self, sources: Mapping[str, Observe], budget_s: float) -> None:
+        self._sources = dict(sources)
+        self.budget_s = budget_s
+        self._threads = ThreadPoolExecutor(max_workers=max(1, len(self._sources)), thread_name_prefix="read")
+        self._under_way: dict[str, asyncio.Future[Reading]] = {}
+        self._said: dict[str, Failure | None] = {}
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        return tuple(self._sources)
+
+    async def scrape(self, wait_seconds: float | None = None) -> Scrape:
+        """Read every queue, all at once, and answer within `wait_seconds` (default: the budget)."""
+        started = time.monotonic()
+        limit = self.budget_s if wait_seconds is None else min(wait_seconds, self.budget_s)
+        readings = await asyncio.gather(*(self._reading(queue, limit) for queue in self._sources))
+        for reading in readings:
+            self._say(reading)
+        return Scrape(tuple(readings), time.monotonic() - started)
+
+    def close(self) -> None:
+        """Let the threads end; a read under way ends by its own timeout. Safe to call twice."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _reading(self, queue: str, limit_s: float) -> Reading:
+        read = self._under_way.get(queue)
+        if read is None or read.done():
+            read = asyncio.get_running_loop().run_in_executor(self._threads, self._read, queue)
+            self._under_way[queue] = read
+        # Waiting, not cancelling: the read may be another scrape's as well.
+        done, _ = await asyncio.wait({read}, timeout=limit_s)
+        if not done:
+            return Reading(queue, False, failure=Failure.LATE, detail=f"no answer within {limit_s:.2f} s")
+        return read.result()
+
+    def _read(self, queue: str) -> Reading:
+        """Read one queue and make its families; every failure becomes a value, so one queue never blanks another."""
+        redis_up = False
+        try:
+            telemetry = self._sources[queue](self.budget_s * READ_SHARE)
+            redis_up = True
+            return Reading(queue, True, tuple(queue_families([telemetry])))
+        except StoreError as error:
+            failure = Failure.UNAVAILABLE if isinstance(error, StoreUnavailable) else Failure.REJECTED
+            return Reading(queue, False, failure=failure, detail=str(error))
+        except Exception as error:  # noqa: BLE001 (a bug in one queue's figures must not cost the whole page)
+            _log.exception("collector_failed", queue=queue)
+            return Reading(queue, redis_up, failure=Failure.INTERNAL, detail=repr(error))
+
+    def _say(self, reading: Reading) -> None:
+        """Log a queue's failure when it begins, changes or ends; a scrape every second must not fill a disk."""
+        before = self._said.get(reading.queue)
+        self._said[reading.queue] = reading.failure
+        if reading.failure is not None and reading.failure is not before:
+            _log.warning("queue_unreadable", queue=reading.queue, reason=reading.failure.value, detail=reading.detail)
+        elif reading.failure is None and before is not None:
+            _log.info("queue_readable_again", queue=reading.queue)
