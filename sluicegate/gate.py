@@ -70,7 +70,10 @@ class Stored(StrEnum):
 
 
 class RawEdit(StrEnum):
-    """Name what somebody wrote to the raw keys with a plain client since the last move."""
+    """Name what somebody wrote to a raw key with a plain client since the last move.
+
+    The two raw keys stand beside each other: an edit of one never takes back an edit of the other.
+    """
 
     NONE = "none"
     ADMIT = "admit"
@@ -80,11 +83,17 @@ class RawEdit(StrEnum):
     CLOSED = "closed"  # SET admission closed
     OPEN = "open"  # SET admission open
 
+    @property
+    def on_admission(self) -> bool:
+        """Say whether the edit is one of the key `admission`; all others are of `drain_state`."""
+        return self in (RawEdit.CLOSED, RawEdit.OPEN)
+
 
 @dataclass(frozen=True, slots=True)
 class GateState:
     """Hold everything a gate move may depend on.
 
+    `raw` is an edit of the key `drain_state` that no move has seen yet, `raw_admission` one of the key `admission`.
     `run` is the live lock-holding run; `rolling_back` means its gate move is done and its hooks are being finished.
     `behind` means the data's epoch is older than one a caller has seen. `audited` means the confirmed duplicates
     already have their rollback-and-audit run. `reopened` means an opening within the last 60 minutes.
@@ -99,6 +108,7 @@ class GateState:
     run: Runbook | None = None
     rolling_back: bool = False
     raw: RawEdit = RawEdit.NONE
+    raw_admission: RawEdit = RawEdit.NONE
     duplicates: bool = False
     audited: bool = False
     reopened: bool = False
@@ -110,20 +120,19 @@ class GateState:
         return self.run is Runbook.DRAIN_AND_RECOVER and not self.rolling_back
 
 
-def raw_reading(stored: DrainState, raw: RawEdit) -> DrainState:
-    """Say what the raw keys alone read as; `admission closed` in admit reads as reject_new."""
-    if raw is RawEdit.CLOSED and stored is DrainState.ADMIT:
+def raw_reading(stored: DrainState, raw: RawEdit, raw_admission: RawEdit) -> DrainState:
+    """Say what the two raw keys read as together; `admission closed` in admit reads as reject_new."""
+    reading = stored if raw is RawEdit.NONE else DrainState(raw.value)
+    if raw_admission is RawEdit.CLOSED and reading is DrainState.ADMIT:
         return DrainState.REJECT_NEW
-    if raw in (RawEdit.NONE, RawEdit.CLOSED, RawEdit.OPEN):
-        return stored
-    return DrainState(raw.value)
+    return reading
 
 
 def effective(state: GateState) -> DrainState:
     """Give the tighter of the raw keys and what the last move wrote; unreadable or behind reads as drain."""
     if state.stored is not Stored.OK or state.behind:
         return DrainState.DRAIN
-    reading = raw_reading(state.drain_state, state.raw)
+    reading = raw_reading(state.drain_state, state.raw, state.raw_admission)
     return max(reading, state.drain_state, key=lambda drain_state: drain_state.tightness)
 
 

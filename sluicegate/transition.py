@@ -1,7 +1,7 @@
 """Say which gate move may follow which: one pure function over (state, event) (SPEC §6, §7).
 
 Every pair is defined. The functions in `functions/` do the same inside Redis; `tests/contract/test_gate_rows.py` runs
-both through the same rows, and `tests/unit/test_gate_exploration.py` explores this one exhaustively.
+both through the same rows, and `tests/unit/gate/test_exploration.py` explores this one exhaustively.
 
 Tighten freely, loosen with proof: what loosens is the hysteresis, a step of the lock-holding run, `queue init` or a
 named person, and nothing else.
@@ -174,16 +174,20 @@ def _hand_edited(state: GateState, raw: RawEdit) -> GateState:
         return state
     # Setting a value that already stands does nothing.
     stands = {state.drain_state.value, "open" if state.drain_state is DrainState.ADMIT else "closed"}
-    return replace(state, raw=RawEdit.NONE if raw.value in stands else raw)
+    edit = RawEdit.NONE if raw.value in stands else raw
+    return replace(state, raw_admission=edit) if raw.on_admission else replace(state, raw=edit)
 
 
 def _adopted(state: GateState) -> GateState:
     """Adopt a tightening hand edit as actor `hand`, pinned; write back any other."""
-    if state.stored is not Stored.OK or state.behind or state.raw is RawEdit.NONE:
+    edited = state.raw is not RawEdit.NONE or state.raw_admission is not RawEdit.NONE
+    if state.stored is not Stored.OK or state.behind or not edited:
         return state
-    reading = raw_reading(state.drain_state, state.raw)
-    clean = replace(state, raw=RawEdit.NONE)
-    if reading is DrainState.RECOVERING or reading.tightness <= state.drain_state.tightness:
+    # Nobody can put a gate into recovering by hand; what was written beside it still counts.
+    raw = RawEdit.NONE if state.raw is RawEdit.RECOVERING else state.raw
+    reading = raw_reading(state.drain_state, raw, state.raw_admission)
+    clean = replace(state, raw=RawEdit.NONE, raw_admission=RawEdit.NONE)
+    if reading.tightness <= state.drain_state.tightness:
         return clean
     if state.recovery_live:
         return _rolled_back(clean, RollbackReason.MANUAL_OPERATOR_HOLD)
@@ -224,6 +228,7 @@ def _closed(state: GateState, pin: PinReason | None) -> GateState:
         run=None,
         rolling_back=False,
         raw=RawEdit.NONE,
+        raw_admission=RawEdit.NONE,
     )
 
 
@@ -452,7 +457,9 @@ def _happened(state: GateState, event: Happening) -> Transition:
             return Transition(GateState(), Answer.MOVED)
         case Happening.GARBAGE:
             damaged = Stored.UNREADABLE if state.stored is Stored.OK else state.stored
-            return Transition(replace(state, stored=damaged, raw=RawEdit.NONE), Answer.MOVED)
+            return Transition(
+                replace(state, stored=damaged, raw=RawEdit.NONE, raw_admission=RawEdit.NONE), Answer.MOVED
+            )
         case Happening.LOSE_RUN:
             return Transition(replace(state, run=None, rolling_back=False), Answer.MOVED)
         case Happening.FALL_BEHIND:
