@@ -303,10 +303,7 @@ def _overdue(state: GateState) -> Transition:
 
 def _opened(state: GateState, event: OpenRun) -> Transition:
     if event.runbook is Runbook.ROLLBACK_AND_AUDIT:
-        if not state.duplicates:
-            return Transition(state, Answer.REFUSED)
-        moved = _duplicates_rolled_back(state)
-        return Transition(moved, Answer.MOVED if moved.run is not state.run else Answer.ATTACHED)
+        return _audit_opened(state)
     if event.trigger is Trigger.PERSON:
         if state.run is not None:
             return Transition(state, Answer.RUN_LIVE)
@@ -325,6 +322,16 @@ def _opened(state: GateState, event: OpenRun) -> Transition:
     if not event.allowed:
         return Transition(replace(state, pin=PinReason.RUN_REFUSED) if drained else state, Answer.REFUSED)
     return Transition(_frozen(state), Answer.MOVED)
+
+
+def _audit_opened(state: GateState) -> Transition:
+    if not state.duplicates:
+        return Transition(state, Answer.REFUSED)
+    moved = _duplicates_rolled_back(state)
+    if moved != state:
+        return Transition(moved, Answer.MOVED)
+    # Once audited, the same duplicates open no second run: there may be none to attach to.
+    return Transition(state, Answer.ATTACHED if state.run is not None else Answer.UNCHANGED)
 
 
 def _frozen(state: GateState) -> GateState:
