@@ -259,6 +259,7 @@ def _may_loosen(state: GateState) -> bool:
         and state.run is None
         and state.pin is None
         and state.rollback_reason is None
+        and not state.duplicates  # confirmed after the figures were read: it leaves the epoch as it was
     )
 
 
