@@ -10,6 +10,7 @@ import typer
 from drill.ports import LOOPBACK
 
 PROVIDER_EXAMPLE = "Example: sluicegate drill provider --port 8081 --log effects.jsonl --service-s 0.3 --jitter-s 0.1"
+PROXY_EXAMPLE = "Example: sluicegate drill proxy --port 8474"
 
 Host = Annotated[str, typer.Option(help="Address to listen on; anything but loopback shows a test server to others.")]
 Seed = Annotated[int | None, typer.Option(help="Seed of its random numbers, for a run that can be repeated.")]
@@ -30,8 +31,20 @@ def provider(
     serve_provider(ProviderOptions(log, service_s, jitter_s, seed), port, host)
 
 
+def proxy(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the control API; 0 takes a free one.")],
+    host: Host = LOOPBACK,
+    seed: Seed = None,
+) -> None:
+    """Serve the fault proxy: Toxiproxy's control API, and the HTTP proxies that are made through it."""
+    from drill.proxy_api import serve_proxy  # noqa: PLC0415 (as above)
+
+    serve_proxy(port, host, seed)
+
+
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="The drill's own servers.")
 app.command(epilog=PROVIDER_EXAMPLE)(provider)
+app.command(epilog=PROXY_EXAMPLE)(proxy)
 
 if __name__ == "__main__":
     app()
