@@ -8,21 +8,13 @@ from sluicegate import telemetry as names
 from sluicegate.job import JobState
 from sluicegate.telemetry import ClassFigures, Telemetry
 
-# States a job can be in before its end; the ends are counters.
-OPEN_STATES: tuple[JobState, ...] = (
-    JobState.READY,
-    JobState.DELAYED,
-    JobState.RUNNING,
-    JobState.UNKNOWN,
-    JobState.BLOCKED,
-)
 STATE_KEYS = ("queue:enqueued", "queue:delayed", "queue:leases", "queue:unknown", "queue:blocked")
 
 
-def jobs_by_state(figures: Telemetry | ClassFigures) -> dict[JobState, int]:
-    """Give the count of each open state; they are never summed into one figure."""
+def jobs_by_state(figures: Telemetry | ClassFigures) -> dict[str, int]:
+    """Give the count of each state before the end; they are never summed into one figure."""
     return {
-        JobState.READY: figures.ready,
+        names.PENDING_STATE: figures.ready,
         JobState.DELAYED: figures.delayed,
         JobState.RUNNING: figures.running,
         JobState.UNKNOWN: figures.unknown,
@@ -42,11 +34,11 @@ def _jobs(telemetry: Telemetry) -> list[Sample]:
 BACKLOG: tuple[Figure[Telemetry], ...] = (
     gauge(
         names.JOBS,
-        "Jobs by state before their end: ready (the pending list), delayed, running, unknown, blocked; canaries apart.",
+        "Jobs by state before their end: pending (ready to run), delayed, running, unknown, blocked; canaries apart.",
         _jobs,
         unit="jobs",
         keys=STATE_KEYS,
-        labels=("state",),
+        labels=(names.STATE_LABEL,),
     ),
     gauge(
         names.DOOMED_JOBS,
@@ -79,15 +71,15 @@ BACKLOG: tuple[Figure[Telemetry], ...] = (
         keys=("queue:enqueued",),
     ),
     gauge(
-        "sluicegate_observed_timestamp_seconds",
-        "Redis time of the one instant all figures of the queue are from.",
+        names.SNAPSHOT_TIMESTAMP_SECONDS,
+        "Redis time of the one instant all figures of the queue are from; it stands still only where they do.",
         single(lambda telemetry: seconds(telemetry.at_ms)),
         unit="seconds",
         keys=("TIME",),
     ),
     gauge(
-        names.SNAPSHOT_TIMESTAMP_SECONDS,
-        "When the queue was last snapshotted, in Redis time; 0 for never.",
+        "sluicegate_last_snapshot_timestamp_seconds",
+        "When a run last took a snapshot of the queue, in Redis time; 0 for never.",
         single(lambda telemetry: seconds(telemetry.snapshot_at_ms)),
         unit="seconds",
         keys=("control:gate",),

@@ -8,7 +8,7 @@ from exporter.catalogue.backlog import jobs_by_state
 from exporter.catalogue.records import Read, counter, gauge
 from exporter.figure import Figure, Sample
 from sluicegate import telemetry as names
-from sluicegate.telemetry import CLASS_LABEL, ClassFigures, Telemetry
+from sluicegate.telemetry import CLASS_LABEL, STATE_LABEL, ClassFigures, Telemetry
 
 DEADLINE_OUTCOMES = ("met", "missed", "expired")
 CLASS_RESULTS = ("succeeded", "failed", "expired")
@@ -52,11 +52,11 @@ def _admitted(telemetry: Telemetry) -> list[Sample]:
 CLASSES: tuple[Figure[Telemetry], ...] = (
     gauge(
         names.CLASS_JOBS,
-        "Jobs of a class by state before their end: ready, delayed, running, unknown, blocked; canaries apart.",
+        "Jobs of a class by state before their end: pending, delayed, running, unknown, blocked; canaries apart.",
         _jobs,
         unit="jobs",
         keys=("queue:enqueued:{class}", "queue:deadlines:{class}", "running:{class}"),
-        labels=(CLASS_LABEL, "state"),
+        labels=(CLASS_LABEL, STATE_LABEL),
     ),
     gauge(
         names.CLASS_AGE_P95_SECONDS,

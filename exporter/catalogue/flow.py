@@ -7,7 +7,7 @@ import re
 from exporter.catalogue.records import Read, counter
 from exporter.figure import Figure, Sample, counted
 from sluicegate.admission import RefusalReason
-from sluicegate.telemetry import Telemetry
+from sluicegate.telemetry import REASON_LABEL, Telemetry
 
 _KEYS = ("counters",)
 _REFUSED = "refused:"
@@ -62,7 +62,7 @@ FLOW: tuple[Figure[Telemetry], ...] = (
         _admissions,
         unit="decisions",
         keys=_KEYS,
-        labels=("outcome", "reason"),
+        labels=("outcome", REASON_LABEL),
     ),
     counter(
         "sluicegate_lease_expiries_total",

@@ -61,7 +61,7 @@ GATE: tuple[Figure[Telemetry], ...] = (
         _pinned,
         unit="0 or 1",
         keys=(keys.PIN,),
-        labels=("reason",),
+        labels=(names.REASON_LABEL,),
     ),
     gauge(
         names.GATE_INITIALISED,
@@ -90,7 +90,7 @@ GATE: tuple[Figure[Telemetry], ...] = (
         _decision,
         unit="0 or 1",
         keys=(keys.DECISION,),
-        labels=("action", "reason"),
+        labels=("action", names.REASON_LABEL),
     ),
     gauge(
         names.THRESHOLD,
@@ -106,7 +106,7 @@ GATE: tuple[Figure[Telemetry], ...] = (
         _run_live,
         unit="0 or 1",
         keys=(keys.RUNS_LIVE, keys.LOCK_RUN, "run:{id}"),
-        labels=("runbook", "step"),
+        labels=(names.RUNBOOK_LABEL, names.STEP_LABEL),
     ),
     gauge(
         names.DUPLICATE_SIDE_EFFECTS_UNACKNOWLEDGED,

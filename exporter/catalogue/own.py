@@ -5,7 +5,7 @@ from __future__ import annotations
 from exporter.figure import Figure, Kind, one_of, single
 from exporter.reading import Failure, Reading, Scrape
 from sluicegate import telemetry as names
-from sluicegate.telemetry import QUEUE_LABEL
+from sluicegate.telemetry import QUEUE_LABEL, REASON_LABEL
 
 READING: tuple[Figure[Reading], ...] = (
     Figure(
@@ -30,7 +30,7 @@ READING: tuple[Figure[Reading], ...] = (
         "sluicegate_collector_failure",
         Kind.GAUGE,
         "0 or 1",
-        (QUEUE_LABEL, "reason"),
+        (QUEUE_LABEL, REASON_LABEL),
         "1 for the reason why the queue has no figures: unavailable (no answer from Redis), rejected (Redis answered "
         "with an error), late (the scrape's time ran out), internal (a fault of this exporter; see its log).",
         (),

@@ -1,0 +1,35 @@
+"""Say which Redis user the exporter needs: one that can read a queue's figures and do nothing else.
+
+Redis enforces it: the same source runs by EVAL_RO, and each command inside it is checked against the user too.
+"""
+
+from __future__ import annotations
+
+from sluicegate.keys import Keys
+
+# The commands that `observe` uses inside its script; a contract test runs it with these alone.
+OBSERVE_COMMANDS: tuple[str, ...] = (
+    "exists",
+    "get",
+    "hget",
+    "hgetall",
+    "hmget",
+    "llen",
+    "strlen",
+    "time",
+    "type",
+    "xlen",
+    "zcard",
+    "zcount",
+    "zrange",
+    "zscore",
+)
+# What carries the script there; select is for an address that names another database than 0.
+TRANSPORT_COMMANDS: tuple[str, ...] = ("eval_ro", "evalsha_ro", "ping", "select")
+
+
+def acl_line(user: str, queues: tuple[str, ...]) -> str:
+    """Give the ACL SETUSER line of a user that can only read these queues; PASSWORD marks the place of its own."""
+    patterns = [f"%R~{Keys.for_queue(queue).prefix}*" for queue in queues]
+    commands = [f"+{command}" for command in (*TRANSPORT_COMMANDS, *OBSERVE_COMMANDS)]
+    return " ".join(["ACL SETUSER", user, "reset", "on", ">PASSWORD", *patterns, "-@all", *commands])

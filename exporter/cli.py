@@ -1,0 +1,122 @@
+"""Parse `sluicegate exporter …` and wire it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import Annotated
+
+import structlog
+import typer
+
+from exporter import acl as acl_user
+from exporter.app import process_registry, reasons, render
+from exporter.reference import reference as metrics_reference
+from exporter.server import Exporter
+from sluicegate.settings import Settings, default_settings, load, parse
+
+app = typer.Typer(
+    help="Serve the telemetry fields to Prometheus.",
+    epilog="Example: sluicegate exporter serve --redis-url redis://127.0.0.1:6379/0 --port 9108",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+SettingsFile = Annotated[Path | None, typer.Option("--settings", help="YAML file with the settings.")]
+RedisUrl = Annotated[str | None, typer.Option(help="Address of the queue's Redis; overrides the settings.")]
+Queues = Annotated[
+    list[str] | None, typer.Option("--queue", help="Queue to read; repeat for more. Default: the settings' own.")
+]
+
+
+@app.command(epilog="Example: sluicegate exporter serve --queue default --queue nightly --port 9108")
+def serve(
+    settings: SettingsFile = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes a free one.")] = None,
+    redis_url: RedisUrl = None,
+    queue: Queues = None,
+) -> None:
+    """Serve /metrics until Ctrl-C or SIGTERM; Redis may come and go."""
+    log_to_stderr()
+    told = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: told.set())
+    exporter = Exporter(_settings(settings, redis_url, host, port), _queues(queue))
+    exporter.start()
+    log = structlog.get_logger("exporter")
+    log.info("exporter_listening", url=f"{exporter.url}/metrics", queues=list(exporter.collector.queues))
+    try:
+        told.wait()
+    finally:
+        exporter.stop()
+    log.info("exporter_stopped")
+
+
+@app.command(epilog="Example: sluicegate exporter once --queue default | promtool check metrics")
+def once(settings: SettingsFile = None, redis_url: RedisUrl = None, queue: Queues = None) -> None:
+    """Print one scrape; exit 1 when a queue can't be read."""
+    log_to_stderr(logging.ERROR)
+    exporter = Exporter(_settings(settings, redis_url, None, None), _queues(queue))
+    try:
+        scrape = asyncio.run(exporter.collector.scrape())
+    finally:
+        exporter.stop()
+    body, _ = render(scrape, process_registry(), "text/plain")
+    typer.echo(body.decode(), nl=False)
+    if not scrape.complete:
+        typer.echo(reasons(scrape.readings), err=True, nl=False)
+        raise typer.Exit(1)
+
+
+@app.command(epilog="Example: sluicegate exporter acl --queue default --user sluicegate-exporter")
+def acl(
+    settings: SettingsFile = None,
+    queue: Queues = None,
+    user: Annotated[str, typer.Option(help="Name of the Redis user.")] = "sluicegate-exporter",
+) -> None:
+    """Print the line that creates the exporter's read-only Redis user; put your own password into it."""
+    names = _queues(queue) or (load(settings).queue,)
+    typer.echo(acl_user.acl_line(user, names))
+
+
+@app.command(epilog="Example: sluicegate exporter reference > docs/reference/metrics.md")
+def reference() -> None:
+    """Print the reference of all metrics as Markdown."""
+    typer.echo(metrics_reference(), nl=False)
+
+
+def log_to_stderr(level: int = logging.INFO) -> None:
+    """Log events to stderr: lines for people on a terminal, JSON otherwise; stdout is for what was asked for."""
+    renderer = structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer()
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+
+
+def _settings(path: Path | None, redis_url: str | None, host: str | None, port: int | None) -> Settings:
+    """Read the settings and put the flags over them, under the same bounds."""
+    body = load(path).model_dump(mode="json")
+    flags = {"host": host, "port": port}
+    body["exporter"].update({name: value for name, value in flags.items() if value is not None})
+    if redis_url is not None:
+        body["redis_url"] = redis_url
+    return parse(body, "the command line")
+
+
+def _queues(names: list[str] | None) -> tuple[str, ...]:
+    """Give the queues of the command line, each a name that the settings accept too."""
+    body = default_settings().model_dump(mode="json")
+    return tuple(parse({**body, "queue": name}, f"--queue {name}").queue for name in names or ())

@@ -1,0 +1,225 @@
+"""A scrape reads every queue within its time, and says of each what was read now or why nothing was."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from exporter.collector import Collector, Observe, wait_s
+from exporter.families import page
+from exporter.reading import Failure, Scrape
+from sluicegate.errors import StoreRejected, StoreUnavailable
+from sluicegate.telemetry import Telemetry
+from tests.unit.exporter.telemetries import BUSY, samples
+
+MakeCollector = Callable[..., Collector]
+
+
+@pytest.fixture
+def collector_of() -> Iterator[MakeCollector]:
+    """Give a function that makes collectors, all closed after the test."""
+    made: list[Collector] = []
+
+    def make(budget_s: float = 2.0, **sources: Observe) -> Collector:
+        made.append(Collector(sources, budget_s))
+        return made[-1]
+
+    yield make
+    for collector in made:
+        collector.close()
+
+
+class Held:
+    """Be a source that answers only when let go, and count how often it is asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.begun = threading.Event()
+        self.let_go = threading.Event()
+
+    def __call__(self, timeout_s: float) -> Telemetry:
+        self.asked += 1
+        self.begun.set()
+        assert self.let_go.wait(10)
+        return BUSY
+
+
+def good(_: float) -> Telemetry:
+    return BUSY
+
+
+def unavailable(_: float) -> Telemetry:
+    raise StoreUnavailable("Redis at 127.0.0.1:1 refused the connection.")
+
+
+def rejected(_: float) -> Telemetry:
+    raise StoreRejected("NOPERM this user has no permissions to run the 'eval_ro' command")
+
+
+def broken(_: float) -> Telemetry:
+    raise KeyError("provider")
+
+
+def unshowable(_: float) -> Telemetry:
+    return replace(BUSY, class_counters={"lint-fix": None})  # type: ignore[dict-item]
+
+
+def failures(scrape: Scrape) -> dict[str, Failure | None]:
+    return {reading.queue: reading.failure for reading in scrape.readings}
+
+
+@pytest.mark.parametrize(
+    ("source", "failure", "redis_up"),
+    [
+        (unavailable, Failure.UNAVAILABLE, 0),
+        (rejected, Failure.REJECTED, 0),
+        (broken, Failure.INTERNAL, 0),
+        (unshowable, Failure.INTERNAL, 1),
+    ],
+)
+def test_one_failing_queue_says_why_and_never_blanks_another(
+    collector_of: MakeCollector, source: Observe, failure: Failure, redis_up: float
+) -> None:
+    collector = collector_of(default=good, nightly=source)
+
+    scrape = asyncio.run(collector.scrape())
+
+    assert failures(scrape) == {"default": None, "nightly": failure}
+    assert not scrape.complete
+    shown = page(scrape)
+    by_queue = {
+        (sample.name, sample.labels["queue"]): sample.value
+        for metric in shown
+        for sample in metric.samples
+        if sample.name in {"sluicegate_redis_up", "sluicegate_collector_success", "queue_age_p95_seconds"}
+    }
+    assert by_queue == {
+        ("queue_age_p95_seconds", "default"): 12.5,
+        ("sluicegate_redis_up", "default"): 1,
+        ("sluicegate_collector_success", "default"): 1,
+        ("sluicegate_redis_up", "nightly"): redis_up,
+        ("sluicegate_collector_success", "nightly"): 0,
+    }
+    reasons = [s for m in shown if m.name == "sluicegate_collector_failure" for s in m.samples if s.value == 1]
+    assert [(s.labels["queue"], s.labels["reason"]) for s in reasons] == [("nightly", failure.value)]
+
+
+def test_what_was_read_before_is_never_shown_again(collector_of: MakeCollector) -> None:
+    answers = [unavailable, good]
+
+    def next_answer(timeout_s: float) -> Telemetry:
+        return answers.pop()(timeout_s)
+
+    collector = collector_of(default=next_answer)
+
+    async def twice() -> tuple[Scrape, Scrape]:
+        return await collector.scrape(), await collector.scrape()
+
+    first, second = asyncio.run(twice())
+
+    assert samples(page(first), "oldest_job_age_seconds")
+    assert not samples(page(second), "oldest_job_age_seconds")
+    assert samples(page(second), "sluicegate_redis_up") == {(): 0}
+
+
+def test_scrapes_that_overlap_share_one_read(collector_of: MakeCollector) -> None:
+    held = Held()
+    collector = collector_of(default=held)
+
+    async def three() -> list[Scrape]:
+        scrapes = [asyncio.create_task(collector.scrape()) for _ in range(3)]
+        await asyncio.to_thread(held.begun.wait, 5)
+        held.let_go.set()
+        return await asyncio.gather(*scrapes)
+
+    scrapes = asyncio.run(three())
+
+    assert [scrape.complete for scrape in scrapes] == [True, True, True]
+    assert held.asked == 1
+
+
+def test_scrapes_one_after_the_other_read_anew(collector_of: MakeCollector) -> None:
+    held = Held()
+    held.let_go.set()
+    collector = collector_of(default=held)
+
+    async def twice() -> None:
+        await collector.scrape()
+        await collector.scrape()
+
+    asyncio.run(twice())
+
+    assert held.asked == 2
+
+
+def test_a_queue_that_does_not_answer_is_late_and_costs_the_other_nothing(collector_of: MakeCollector) -> None:
+    held = Held()
+    collector = collector_of(default=good, nightly=held)
+    started = time.monotonic()
+
+    async def late_then_back() -> tuple[Scrape, Scrape, int]:
+        late = await collector.scrape(0.2)
+        assert time.monotonic() - started < 1.5
+        await collector.scrape(0.05)
+        asked_while_hung = held.asked
+        held.let_go.set()
+        return late, await collector.scrape(), asked_while_hung
+
+    late, back, asked_while_hung = asyncio.run(late_then_back())
+
+    assert failures(late) == {"default": None, "nightly": Failure.LATE}
+    assert asked_while_hung == 1
+    assert failures(back) == {"default": None, "nightly": None}
+
+
+def test_a_read_gets_less_time_than_the_scrape_so_that_it_can_say_why(collector_of: MakeCollector) -> None:
+    given: list[float] = []
+
+    def noting(timeout_s: float) -> Telemetry:
+        given.append(timeout_s)
+        return BUSY
+
+    asyncio.run(collector_of(budget_s=1.0, default=noting).scrape())
+
+    # Connecting and asking may each take as long, one after the other.
+    assert 0 < 2 * given[0] < 1.0
+
+
+def test_a_closed_collector_lets_its_threads_go(collector_of: MakeCollector) -> None:
+    before = threading.active_count()
+    collector = collector_of(default=good, nightly=good)
+    asyncio.run(collector.scrape())
+    threads = [thread for thread in threading.enumerate() if thread.name.startswith("read")]
+
+    collector.close()
+    collector.close()
+
+    for thread in threads:
+        thread.join(5)
+    assert threading.active_count() <= before
+
+
+@pytest.mark.parametrize(
+    ("header", "budget_s", "expected"),
+    [
+        (None, 2.0, 2.0),
+        ("10", 2.0, 2.0),
+        ("1.5", 2.0, 1.25),
+        ("0.1", 2.0, 0.05),
+        ("0", 2.0, 2.0),
+        ("-3", 2.0, 2.0),
+        ("nan", 2.0, 2.0),
+        ("inf", 2.0, 2.0),
+        ("soon", 2.0, 2.0),
+        ("", 2.0, 2.0),
+    ],
+)
+def test_the_scrape_timeout_header_bounds_the_wait_and_nonsense_does_not(
+    header: str | None, budget_s: float, expected: float
+) -> None:
+    assert wait_s(header, budget_s) == pytest.approx(expected)
