@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from exporter.families import queue_families
 from sluicegate.gate import DrainState, RollbackReason
-from sluicegate.telemetry import STABLE_FIELDS, ProviderWindow, Telemetry
+from sluicegate.telemetry import STABLE_FIELDS, ProviderWindow
 from tests.unit.exporter.telemetries import BUSY, EMPTY, samples, value, values, with_gate
 
 
@@ -104,7 +105,8 @@ def test_every_sample_carries_its_queue_and_a_stateset_names_its_label_as_itself
     "field", ["queue_age_p95_seconds", "oldest_job_age_seconds", "deadline_slack_p10_seconds", "predicted_wait_seconds"]
 )
 def test_a_value_that_is_no_number_is_left_out_and_never_shown(field: str, bad: float) -> None:
-    telemetry: Telemetry = replace(BUSY, **{field: bad})
+    changes: dict[str, Any] = {field: bad}
+    telemetry = replace(BUSY, **changes)
 
     families = queue_families([telemetry])
 

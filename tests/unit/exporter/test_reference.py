@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from exporter.catalogue import BUILD, PAGE, QUEUE_FIGURES, READING
+from exporter.figure import Figure
 from exporter.reference import reference
 
-EVERY = (*QUEUE_FIGURES, *READING, *PAGE, *BUILD)
+EVERY: tuple[Figure[Any], ...] = (*QUEUE_FIGURES, *READING, *PAGE, *BUILD)
 
 
 def test_the_committed_page_is_what_the_code_generates(repository: Path) -> None:
