@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from exporter.catalogue.records import gauge
+from exporter.catalogue.records import gauge, measure, measured
 from exporter.figure import Figure, Sample, single
 from sluicegate import telemetry as names
 from sluicegate.job import JobState
@@ -35,7 +35,7 @@ BACKLOG: tuple[Figure[Telemetry], ...] = (
     gauge(
         names.JOBS,
         "Jobs by state before their end: pending (ready to run), delayed, running, unknown, blocked; canaries apart.",
-        _jobs,
+        measured(_jobs),
         unit="jobs",
         keys=STATE_KEYS,
         labels=(names.STATE_LABEL,),
@@ -43,7 +43,7 @@ BACKLOG: tuple[Figure[Telemetry], ...] = (
     gauge(
         names.DOOMED_JOBS,
         "Unfinished jobs that can no longer be done in time, though their deadline may still lie ahead.",
-        single(lambda telemetry: telemetry.doomed),
+        measure(lambda telemetry: telemetry.doomed),
         unit="jobs",
         keys=("queue:deadlines",),
     ),
@@ -51,14 +51,14 @@ BACKLOG: tuple[Figure[Telemetry], ...] = (
         names.PREDICTED_WAIT_SECONDS,
         "Wait a job submitted now would see, from the backlog and the completions in the window; no sample with too "
         "few completions to predict from.",
-        single(lambda telemetry: telemetry.predicted_wait_seconds),
+        measure(lambda telemetry: telemetry.predicted_wait_seconds),
         unit="seconds",
         keys=("queue:enqueued", "done:{bucket}"),
     ),
     gauge(
         "sluicegate_window_completions",
         "Jobs completed in the window; with too few of them no wait is predicted and nothing refused for it.",
-        single(lambda telemetry: telemetry.completions),
+        measure(lambda telemetry: telemetry.completions),
         unit="jobs",
         keys=("done:{bucket}",),
     ),
@@ -82,6 +82,6 @@ BACKLOG: tuple[Figure[Telemetry], ...] = (
         "When a run last took a snapshot of the queue, in Redis time; 0 for never.",
         single(lambda telemetry: seconds(telemetry.snapshot_at_ms)),
         unit="seconds",
-        keys=("control:gate",),
+        keys=("control:snapshot",),
     ),
 )

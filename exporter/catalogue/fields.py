@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from exporter.catalogue.records import gauge, stateset
+from exporter.catalogue.records import gauge, measure, stateset
 from exporter.figure import Figure, Sample, one_of, single
 from sluicegate import telemetry as names
 from sluicegate.gate import DrainState, RollbackReason
@@ -34,14 +34,14 @@ FIELDS: tuple[Figure[Telemetry], ...] = (
         names.QUEUE_AGE_P95_SECONDS,
         "95th percentile (nearest rank) of the time since ready jobs became eligible, canaries apart; 0 when no job is "
         "ready. The leading indicator of deadline risk.",
-        single(lambda telemetry: telemetry.queue_age_p95_seconds),
+        measure(lambda telemetry: telemetry.queue_age_p95_seconds),
         unit="seconds",
         keys=("queue:enqueued",),
     ),
     gauge(
         names.OLDEST_JOB_AGE_SECONDS,
         "Time since the oldest ready job became eligible, canaries apart; 0 when no job is ready.",
-        single(lambda telemetry: telemetry.oldest_job_age_seconds),
+        measure(lambda telemetry: telemetry.oldest_job_age_seconds),
         unit="seconds",
         keys=("queue:enqueued",),
     ),
@@ -49,7 +49,7 @@ FIELDS: tuple[Figure[Telemetry], ...] = (
         names.DEADLINE_SLACK_P10_SECONDS,
         "10th percentile (nearest rank) of deadline minus now over unfinished jobs (ready, delayed, running), canaries "
         "apart; negative once deadlines are missed; no sample without an unfinished job.",
-        single(lambda telemetry: telemetry.deadline_slack_p10_seconds),
+        measure(lambda telemetry: telemetry.deadline_slack_p10_seconds),
         unit="seconds",
         keys=("queue:deadlines",),
     ),
@@ -58,7 +58,7 @@ FIELDS: tuple[Figure[Telemetry], ...] = (
         "Provider calls answered 5xx divided by all calls that ended in the window "
         "(sluicegate_provider_window_seconds), 0..1; no sample without a call. The window starts anew at every move "
         "into recovering.",
-        single(lambda telemetry: telemetry.provider.rate_5xx),
+        measure(lambda telemetry: telemetry.provider.rate_5xx),
         unit="ratio",
         keys=("provider:{window}:{bucket}",),
     ),
@@ -67,14 +67,14 @@ FIELDS: tuple[Figure[Telemetry], ...] = (
         "Provider calls timed out divided by all calls that ended in the window "
         "(sluicegate_provider_window_seconds), 0..1; no sample without a call. The window starts anew at every move "
         "into recovering.",
-        single(lambda telemetry: telemetry.provider.rate_timeout),
+        measure(lambda telemetry: telemetry.provider.rate_timeout),
         unit="ratio",
         keys=("provider:{window}:{bucket}",),
     ),
     gauge(
         names.WORKER_INFLIGHT,
         "Jobs under a lease that has not ended: counted, never added up.",
-        single(lambda telemetry: telemetry.worker_inflight),
+        measure(lambda telemetry: telemetry.worker_inflight),
         unit="jobs",
         keys=("queue:leases",),
     ),

@@ -11,10 +11,11 @@ from sluicegate.telemetry import REASON_LABEL, Telemetry
 
 _KEYS = ("counters",)
 _REFUSED = "refused:"
-_RUNS = "runs:"
 # A full class or cost class answers with its own name; anything else that isn't a declared reason is no label.
 _LIMIT = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*_limit")
 _NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
+RUN_RESULTS = ("succeeded", "rolled_back", "aborted", "superseded", "lost")
+RUN_REFUSALS = ("kill_switch", "breaker", "cooldown", "runs_per_hour")
 NO_REASON = "none"
 OTHER = "other"
 
@@ -37,12 +38,17 @@ def _admissions(telemetry: Telemetry) -> list[Sample]:
     ]
 
 
-def _runs(telemetry: Telemetry) -> list[Sample]:
-    ended: dict[str, int] = {}
-    for result, value in _under(_RUNS, telemetry).items():
-        shown = result if _NAME.fullmatch(result) else OTHER
-        ended[shown] = ended.get(shown, 0) + value
-    return [((result,), value) for result, value in ended.items()]
+def _by_name(prefix: str, known: tuple[str, ...]) -> Read:
+    """Read the counters of a prefix by the rest of their name: the known ones born at 0, no name as `other`."""
+
+    def read(telemetry: Telemetry) -> list[Sample]:
+        shown = dict.fromkeys(known, 0)
+        for name, value in _under(prefix, telemetry).items():
+            label = name if _NAME.fullmatch(name) else OTHER
+            shown[label] = shown.get(label, 0) + value
+        return [((label,), value) for label, value in shown.items()]
+
+    return read
 
 
 def _under(prefix: str, telemetry: Telemetry) -> dict[str, int]:
@@ -123,10 +129,32 @@ FLOW: tuple[Figure[Telemetry], ...] = (
     ),
     counter(
         "sluicegate_runs_total",
-        "Runs of runbooks that ended, by result; no sample before the first.",
-        _runs,
+        "Runs of runbooks that ended, by result.",
+        _by_name("runs:", RUN_RESULTS),
         unit="runs",
         keys=_KEYS,
         labels=("result",),
+    ),
+    counter(
+        "sluicegate_runs_refused_total",
+        "Runs that were not opened, by what forbade it; a named person is bound by none of it.",
+        _by_name("runs_refused:", RUN_REFUSALS),
+        unit="runs",
+        keys=_KEYS,
+        labels=(REASON_LABEL,),
+    ),
+    counter(
+        "sluicegate_fenced_steps_total",
+        "Steps of a run that were refused for an old fence: somebody else owns the run, or it has ended.",
+        _one("fenced_steps"),
+        unit="steps",
+        keys=_KEYS,
+    ),
+    counter(
+        "sluicegate_reject_returns_total",
+        "Returns to reject_new soon after leaving it; each doubles the wait before the next opening.",
+        _one("reject_returns"),
+        unit="returns",
+        keys=_KEYS,
     ),
 )

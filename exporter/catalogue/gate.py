@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from exporter.catalogue.backlog import seconds
 from exporter.catalogue.fields import gate_is_readable
-from exporter.catalogue.records import gauge
+from exporter.catalogue.records import gauge, measure
 from exporter.figure import Figure, Sample, one_of, single
 from sluicegate import keys
 from sluicegate import telemetry as names
@@ -125,7 +125,7 @@ GATE: tuple[Figure[Telemetry], ...] = (
     gauge(
         names.CANARIES_REQUIRED,
         "Consecutive canary successes that make a recovery green.",
-        single(lambda telemetry: telemetry.gate.canaries_required),
+        measure(lambda telemetry: telemetry.gate.canaries_required),
         unit="canaries",
         keys=(keys.SETTINGS,),
     ),
@@ -139,7 +139,7 @@ GATE: tuple[Figure[Telemetry], ...] = (
     gauge(
         "sluicegate_canary_jobs",
         "Canaries that have not ended; they are in none of the other figures of jobs.",
-        single(lambda telemetry: telemetry.canaries),
+        measure(lambda telemetry: telemetry.canaries),
         unit="canaries",
         keys=("queue:canary",),
     ),

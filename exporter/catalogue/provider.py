@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from exporter.catalogue.records import counter, gauge
-from exporter.figure import Figure, Sample, counted, single
+from exporter.catalogue.records import counter, gauge, measure
+from exporter.figure import Figure, Sample, counted
 from sluicegate import telemetry as names
 from sluicegate.job import CallKind
 from sluicegate.telemetry import Telemetry
@@ -27,21 +27,21 @@ PROVIDER: tuple[Figure[Telemetry], ...] = (
     gauge(
         names.PROVIDER_WINDOW_SECONDS,
         "Length of the window behind provider_5xx_rate and provider_timeout_rate.",
-        single(lambda telemetry: telemetry.provider.seconds),
+        measure(lambda telemetry: telemetry.provider.seconds),
         unit="seconds",
         keys=("queue:settings",),
     ),
     gauge(
         names.PROVIDER_WINDOW_CALLS,
         "Calls that ended in the window: the denominator of both rates.",
-        single(lambda telemetry: telemetry.provider.calls),
+        measure(lambda telemetry: telemetry.provider.calls),
         unit="calls",
         keys=_WINDOW_KEYS,
     ),
     gauge(
         names.PROVIDER_WINDOW_FAILED_CALLS,
         "Calls in the window that were answered 5xx or timed out: both numerators together.",
-        single(lambda telemetry: telemetry.provider.failed),
+        measure(lambda telemetry: telemetry.provider.failed),
         unit="calls",
         keys=_WINDOW_KEYS,
     ),

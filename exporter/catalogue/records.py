@@ -4,10 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from exporter.figure import Figure, Kind, Sample
+from exporter.figure import Figure, Kind, Sample, single
 from sluicegate.telemetry import QUEUE_LABEL, Telemetry
 
 Read = Callable[[Telemetry], Iterable[Sample]]
+
+
+def measured(read: Read) -> Read:
+    """Read nothing where the queue's stored settings are lost: what was not counted is not zero."""
+
+    def read_measured(telemetry: Telemetry) -> Iterable[Sample]:
+        lost = not telemetry.settings_digest and telemetry.gate.initialised
+        return () if lost else read(telemetry)
+
+    return read_measured
+
+
+def measure(value: Callable[[Telemetry], float | None]) -> Read:
+    """Read one measured value without labels of its own."""
+    return measured(single(value))
 
 
 def gauge(

@@ -113,3 +113,24 @@ def test_a_value_that_is_no_number_is_left_out_and_never_shown(field: str, bad: 
     assert all(math.isfinite(sample.value) for metric in families for sample in metric.samples)
     name = field if field in STABLE_FIELDS else f"sluicegate_{field}"
     assert not samples(families, name)
+
+
+def test_lost_settings_leave_the_gate_and_the_totals_but_no_figure_that_was_not_counted() -> None:
+    """An age of 0 here would be a false all-clear: the jobs are still there, nobody looked."""
+    lost = with_gate(replace(EMPTY, settings_digest=""), drain_state="drain", readable=False, pin="control_data_lost")
+
+    shown = {sample.name for metric in queue_families([lost]) for sample in metric.samples}
+
+    assert shown & set(STABLE_FIELDS) == {"drain_state", "canary_ok_count", "rollback_reason"}
+    assert not shown & {"sluicegate_jobs", "sluicegate_doomed_jobs", "sluicegate_provider_window_calls"}
+    assert {"sluicegate_gate_readable", "sluicegate_gate_pinned", "sluicegate_provider_calls_total"} <= shown
+
+
+def test_a_queue_that_was_never_opened_is_empty_and_in_drain() -> None:
+    unopened = with_gate(
+        replace(EMPTY, settings_digest=""), drain_state="drain", readable=False, initialised=False, pin="uninitialised"
+    )
+
+    assert value(unopened, "queue_age_p95_seconds") == 0
+    assert value(unopened, "sluicegate_gate_initialised") == 0
+    assert values(unopened, "drain_state")["drain"] == 1

@@ -7,6 +7,7 @@ from itertools import product
 
 import pytest
 
+from exporter.catalogue.flow import RUN_RESULTS
 from exporter.catalogue.gate import DECISION_ROWS
 from sluicegate.admission import RefusalReason
 from sluicegate.gate import DrainState, PinReason
@@ -98,11 +99,19 @@ def test_a_reason_nobody_declared_is_folded_into_other() -> None:
     assert len(shown) == len(RefusalReason) + 4
 
 
-def test_runs_are_counted_by_result_and_a_garbled_result_is_other() -> None:
+def test_runs_are_counted_by_result_from_zero_and_a_garbled_result_is_other() -> None:
     telemetry = replace(BUSY, counters={"runs:succeeded": 2, "runs:rolled_back": 1, "runs:Ümlaut!": 1})
 
-    assert values(telemetry, "sluicegate_runs_total") == {"succeeded": 2, "rolled_back": 1, "other": 1}
-    assert values(EMPTY, "sluicegate_runs_total") == {}
+    none_yet = dict.fromkeys(RUN_RESULTS, 0)
+    assert values(EMPTY, "sluicegate_runs_total") == none_yet
+    assert values(telemetry, "sluicegate_runs_total") == {**none_yet, "succeeded": 2, "rolled_back": 1, "other": 1}
+
+
+def test_a_run_that_was_refused_is_no_run_that_ended() -> None:
+    telemetry = replace(BUSY, counters={"runs_refused:cooldown": 4})
+
+    assert values(telemetry, "sluicegate_runs_refused_total")["cooldown"] == 4
+    assert set(values(telemetry, "sluicegate_runs_total").values()) == {0}
 
 
 @pytest.mark.parametrize(
