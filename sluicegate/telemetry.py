@@ -35,6 +35,12 @@ STABLE_FIELDS: tuple[str, ...] = (
 # Labels of the exported figures.
 QUEUE_LABEL = "queue"
 CLASS_LABEL = "class"
+REASON_LABEL = "reason"
+RUNBOOK_LABEL = "runbook"
+STATE_LABEL = "state"
+STEP_LABEL = "step"
+# The value of the state label for ready jobs: what people and the list queue:pending call them.
+PENDING_STATE = "pending"
 
 # Figures beside the nine that rules, dashboards and gates select by name.
 ADMISSION_RATIO = "sluicegate_admission_ratio"
