@@ -1,0 +1,117 @@
+"""Parse `sluicegate runbooks …` and wire it; nothing here starts or changes a run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from runbooks import library
+from runbooks.context import Context
+from runbooks.lints import lint
+from runbooks.page import page
+from runbooks.plan import plan as plan_run
+from runbooks.show import plan_text, plan_values, runbook_text
+from sluicegate.errors import UsageError
+from sluicegate.settings import Settings, default_settings, load, parse
+from sluicegate.store import Store
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    help="List, show, check, plan and document the recoveries. Nothing here starts or changes a run.",
+    epilog="Example: sluicegate runbooks plan drain-and-recover --queue default",
+)
+
+Name = Annotated[str, typer.Argument(help="The runbook's name.", show_default=False)]
+Folder = Annotated[Path | None, typer.Option("--dir", help="A folder of runbook files, instead of the shipped ones.")]
+SettingsFile = Annotated[Path | None, typer.Option("--settings", help="The settings file; the drill's without one.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command("list", epilog="Example: sluicegate runbooks list")
+def list_command(folder: Folder = None, as_json: AsJson = False) -> None:
+    """List the runbooks with their digest and what they are for."""
+    found = library.load_all(folder)
+    if as_json:
+        rows = [{"name": one.name, "digest": one.digest, "summary": one.summary} for one in found.values()]
+        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    width = max(map(len, found))
+    for one in found.values():
+        typer.echo(f"{one.name:<{width}}  {one.digest}  {one.summary}")
+
+
+@app.command(epilog="Example: sluicegate runbooks show drain-and-recover --settings sluicegate.yaml")
+def show(name: Name, folder: Folder = None, settings: SettingsFile = None) -> None:
+    """Show a runbook with the numbers of the settings filled in."""
+    typer.echo(runbook_text(library.load(name, folder), Context(load(settings))))
+
+
+@app.command(epilog="Example: sluicegate runbooks validate my-runbooks/*.yaml")
+def validate(files: Annotated[list[Path], typer.Argument(help="Runbook files.", show_default=False)]) -> None:
+    """Check runbook files: form, values, and lints of meaning. Exit 2 if one is refused."""
+    refused = 0
+    for path in files:
+        try:
+            runbook = library.read_file(path)
+        except UsageError as error:
+            typer.echo(str(error), err=True)
+            refused += 1
+            continue
+        findings = lint(runbook)
+        for finding in findings:
+            typer.echo(f"{finding}\n{finding.hint}", err=True)
+        refused += bool(findings)
+        if not findings:
+            typer.echo(f"{path}: {runbook.name} {runbook.digest} is sound")
+    if refused:
+        raise typer.Exit(2)
+
+
+@app.command(epilog="Example: sluicegate runbooks plan drain-and-recover --queue default --json")
+def plan(
+    name: Name,
+    folder: Folder = None,
+    settings: SettingsFile = None,
+    redis_url: Annotated[str | None, typer.Option("--redis-url", help="The queue's server.")] = None,
+    queue: Annotated[str | None, typer.Option("--queue", help="The queue to plan for.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Plan a run from live figures: exact changes, gate verdicts now, what a rollback would do. Writes nothing."""
+    runbook = library.load(name, folder)
+    in_force = _settings(settings, redis_url, queue)
+    telemetry = Store.connect(in_force.redis_url, in_force.queue, read_only=True).observe()
+    planned = plan_run(runbook, telemetry, in_force)
+    if as_json:
+        typer.echo(json.dumps(plan_values(planned), indent=2, ensure_ascii=False))
+    else:
+        typer.echo(plan_text(planned))
+
+
+@app.command(epilog="Example: sluicegate runbooks docs drain-and-recover --out docs/runbooks/drain-and-recover.md")
+def docs(
+    name: Name,
+    folder: Folder = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Write the page there instead of printing it.")] = None,
+) -> None:
+    """Render a runbook as a page a person can follow."""
+    text = page(library.load(name, folder), Context(default_settings()))
+    if out is None:
+        typer.echo(text, nl=False)
+        return
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"The page {out} cannot be written: {error.strerror}.") from error
+
+
+def _settings(path: Path | None, redis_url: str | None, queue: str | None) -> Settings:
+    body = load(path).model_dump(mode="json")
+    if redis_url is not None:
+        body["redis_url"] = redis_url
+    if queue is not None:
+        body["queue"] = queue
+    return parse(body, "the command line")

@@ -1,0 +1,139 @@
+"""Read and judge conditions of the form `metric op number[unit]`, the only ones a runbook may hold. Pure."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import StrEnum
+
+from runbooks import quantity
+from runbooks.context import Context
+from runbooks.templates import render
+from runbooks.values import refused_on_trial, sample
+from runbooks.verdict import CheckResult, Verdict, compared
+from runbooks.where import Where, shown
+from sluicegate import telemetry as names
+from sluicegate.errors import SettingsError
+from sluicegate.policy import Thresholds, rate_is_sampled
+from sluicegate.telemetry import Telemetry
+
+
+class Unit(StrEnum):
+    """Name what a figure counts in, and so which unit its bound must carry."""
+
+    SECONDS = "seconds"  # a duration: 20s, 500ms, 2m
+    RATIO = "ratio"  # a share: 5% or 0.05
+    COUNT = "count"  # a whole number
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """Pair a figure's unit with where it is read; None is a figure without a sample."""
+
+    unit: Unit
+    read: Callable[[Telemetry], float | None]
+    is_provider_rate: bool = False
+
+
+FIGURES: dict[str, Figure] = {
+    names.QUEUE_AGE_P95_SECONDS: Figure(Unit.SECONDS, lambda seen: seen.queue_age_p95_seconds),
+    names.OLDEST_JOB_AGE_SECONDS: Figure(Unit.SECONDS, lambda seen: seen.oldest_job_age_seconds),
+    names.DEADLINE_SLACK_P10_SECONDS: Figure(Unit.SECONDS, lambda seen: seen.deadline_slack_p10_seconds),
+    names.PROVIDER_5XX_RATE: Figure(Unit.RATIO, lambda seen: seen.provider.rate_5xx, is_provider_rate=True),
+    names.PROVIDER_TIMEOUT_RATE: Figure(Unit.RATIO, lambda seen: seen.provider.rate_timeout, is_provider_rate=True),
+    names.WORKER_INFLIGHT: Figure(Unit.COUNT, lambda seen: seen.worker_inflight),
+    names.CANARY_OK_COUNT: Figure(Unit.COUNT, lambda seen: seen.gate.canary_ok_count),
+    names.PREDICTED_WAIT_SECONDS: Figure(Unit.SECONDS, lambda seen: seen.predicted_wait_seconds),
+    names.DOOMED_JOBS: Figure(Unit.COUNT, lambda seen: seen.doomed),
+    names.DUPLICATE_SIDE_EFFECTS_UNACKNOWLEDGED: Figure(
+        Unit.COUNT, lambda seen: seen.gate.duplicates_unacknowledged if seen.gate.readable else None
+    ),
+}
+
+_OPERATORS: dict[str, Callable[[float, float], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    "==": operator.eq,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+_PARSERS: dict[Unit, Callable[[str], float]] = {
+    Unit.SECONDS: quantity.duration_s,
+    Unit.RATIO: quantity.ratio,
+    Unit.COUNT: quantity.count,
+}
+_FORM = re.compile(r"(?P<metric>[a-z][a-z0-9_]*) *(?P<op>>=|<=|==|>|<) *(?P<bound>\S.*)", re.ASCII)
+_HINT = "A condition reads like `queue_age_p95_seconds >= 25s`."
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Hold one comparison of a figure with a bound; the bound may name a setting."""
+
+    text: str
+    metric: str
+    op: str
+    bound: str
+
+    @classmethod
+    def read(cls, text: str, where: Where) -> Condition:
+        """Take a condition from a file; raises SettingsError with file, field, value and bound."""
+        match = _FORM.fullmatch(text)
+        if match is None:
+            raise where.refuse(text, "not a condition `metric op number[unit]`", _HINT)
+        metric = match["metric"]
+        if metric not in FIGURES:
+            near = get_close_matches(metric, FIGURES, n=1)
+            hint = f"Did you mean `{near[0]}`?" if near else f"The figures are {', '.join(FIGURES)}."
+            raise where.refuse(text, f"and {shown(metric)} is not a figure a condition may use", hint)
+        condition = cls(text, metric, match["op"], match["bound"])
+        refused_on_trial(lambda: condition._limit(sample()), text, where)
+        return condition
+
+    def limit(self, context: Context) -> float:
+        """Give the bound as a number: seconds, share or count; raises SettingsError where the settings spoil it."""
+        try:
+            return self._limit(context)
+        except ValueError as error:
+            raise SettingsError(
+                f"The runbook's condition {shown(self.text)} cannot be used with these settings: {error}."
+            ) from error
+
+    def check(self, telemetry: Telemetry, context: Context) -> CheckResult:
+        """Compare the figure of this instant with the bound."""
+        figure, limit = FIGURES[self.metric], self.limit(context)
+        value = figure.read(telemetry)
+        bound = f"{self.op} {_worded(limit, figure.unit)}"
+        if figure.is_provider_rate and value is not None:
+            return _provider_rate(self, value, limit, bound, telemetry, context.contract.thresholds)
+        return compared(self.metric, value, bound, lambda measured: _OPERATORS[self.op](measured, limit))
+
+    def worded(self, context: Context) -> str:
+        """Write the condition with its bound filled in."""
+        return f"{self.metric} {self.op} {_worded(self.limit(context), FIGURES[self.metric].unit)}"
+
+    def _limit(self, context: Context) -> float:
+        return _PARSERS[FIGURES[self.metric].unit](render(self.bound, context))
+
+
+def _worded(limit: float, unit: Unit) -> str:
+    if unit is Unit.SECONDS:
+        return quantity.in_words(limit)
+    return f"{quantity.plain(round(limit * 100, 6))}%" if unit is Unit.RATIO else quantity.plain(limit)
+
+
+def _provider_rate(
+    condition: Condition, rate: float, limit: float, bound: str, telemetry: Telemetry, thresholds: Thresholds
+) -> CheckResult:
+    """Judge a rate by the rules of `decide()`: no sample under 20 calls or 5 failed, no drain on one failed call."""
+    window = telemetry.provider
+    if not rate_is_sampled(window, thresholds):
+        why = f"{window.calls} calls with {window.failed} failed are too few for a sample"
+        return CheckResult(condition.metric, rate, bound, Verdict.INCONCLUSIVE, why)
+    if condition.op in (">=", ">") and window.failed < thresholds.drain_min_failed:
+        why = f"{window.failed} failed of {window.calls} calls, under the {thresholds.drain_min_failed} that count"
+        return CheckResult(condition.metric, rate, bound, Verdict.FAIL, why)
+    return compared(condition.metric, rate, bound, lambda measured: _OPERATORS[condition.op](measured, limit))

@@ -1,0 +1,129 @@
+"""Say what a run would do, step by step, and what stands in its way now. Pure: planning changes nothing.
+
+A line's text depends on the runbook, the settings and the run's id alone, so that the run's journal holds the very same
+lines; figures that change by themselves stand in fields of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from runbooks.context import NO_RUN, Context
+from runbooks.model import OnTimeout, Runbook, Step
+from runbooks.quantity import in_words
+from runbooks.start import UNSEEN, Obstacle, obstacles
+from runbooks.verdict import CheckResult
+from sluicegate.gate import PinReason
+from sluicegate.settings import Settings
+from sluicegate.telemetry import Telemetry
+
+
+@dataclass(frozen=True, slots=True)
+class PlanLine:
+    """Hold one step: what it will do, its figures and gate at this instant, and what a rollback from it would do."""
+
+    seq: int
+    verb: str
+    text: str
+    gate: tuple[CheckResult, ...]
+    rollback: str
+    figures: tuple[tuple[str, float | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Hold the whole plan of one runbook on one queue; `at_ms` is Redis TIME of the figures."""
+
+    runbook: str
+    digest: str
+    queue: str
+    settings_digest: str
+    at_ms: int
+    drain_state: str
+    confirm: tuple[CheckResult, ...]
+    lines: tuple[PlanLine, ...]
+    would_start: bool
+    why_not: tuple[Obstacle, ...]
+    unseen: tuple[str, ...]
+    notes: tuple[str, ...]
+    expired_by_drain: Mapping[str, int] | None
+
+
+def plan(
+    runbook: Runbook,
+    telemetry: Telemetry,
+    settings: Settings,
+    *,
+    run_id: str = NO_RUN,
+    expired_by_drain: Mapping[str, int] | None = None,
+) -> Plan:
+    """Plan a run of the runbook; `expired_by_drain` counts by class what the drain step would expire, where known."""
+    context = Context(settings, run_id)
+    hindrances = obstacles(runbook, telemetry, context)
+    return Plan(
+        runbook=runbook.name,
+        digest=runbook.digest,
+        queue=settings.queue,
+        settings_digest=settings.contract.digest(),
+        at_ms=telemetry.at_ms,
+        drain_state=telemetry.gate.drain_state,
+        confirm=runbook.confirm.checks(telemetry, context),
+        lines=tuple(
+            PlanLine(
+                seq=step.seq,
+                verb=step.verb.value,
+                text=step_text(step, runbook, context),
+                gate=step.params.checks(context, telemetry),
+                rollback=rollback_text(step, runbook, context),
+                figures=step.params.figures(context, telemetry),
+            )
+            for step in runbook.steps
+        ),
+        would_start=not hindrances,
+        why_not=hindrances,
+        unseen=UNSEEN,
+        notes=_notes(runbook, telemetry, context),
+        expired_by_drain=expired_by_drain,
+    )
+
+
+def step_text(step: Step, runbook: Runbook, context: Context) -> str:
+    """Give the line of a step, as the plan shows it and the run's journal records it."""
+    limit = in_words(step.timeout.resolve(context))
+    if step.on_timeout is OnTimeout.HOLD:
+        end = "then hold and page until a named person decides"
+    else:
+        end = f"then roll back ({runbook.rollback.reason(step.verb)})"
+    return f"{step.params.line(context)}; at most {limit}, {end}"
+
+
+def rollback_text(step: Step, runbook: Runbook, context: Context) -> str:
+    """Say what a rollback from this step would do, in its order."""
+    calls = [line for hook in runbook.rollback.hooks if (line := hook.line(context)) is not None]
+    after = "; then " + "; then ".join(calls) if calls else "; no hook follows"
+    has_reason = step.verb.value in runbook.rollback.reasons
+    reason = f"reason {runbook.rollback.reason(step.verb)}" if has_reason else "by a person, with that person's reason"
+    return (
+        f"move the gate to drain/{runbook.rollback.to} first, pinned {PinReason.ROLLED_BACK}, {reason}, "
+        f"and revoke the run's fence{after}"
+    )
+
+
+def _notes(runbook: Runbook, telemetry: Telemetry, context: Context) -> tuple[str, ...]:
+    contract = context.contract
+    notes = []
+    unproved = [name for name in contract.classes if name not in contract.canary_classes]
+    if unproved and any(step.verb == "canary" for step in runbook.steps):
+        notes.append(f"Classes without a canary, which no canary proves: {', '.join(unproved)}.")
+    if telemetry.settings_digest and telemetry.settings_digest != contract.digest():
+        notes.append(
+            f"The queue runs under contract {telemetry.settings_digest}, these settings are {contract.digest()}: "
+            f"the lines below are of these settings. `sluicegate queue apply` makes them one."
+        )
+    if telemetry.gate.duplicates_unacknowledged:
+        notes.append(
+            f"{telemetry.gate.duplicates_unacknowledged} duplicate side effects are not acknowledged: "
+            f"the controller rolls back before anything else."
+        )
+    return tuple(notes)

@@ -1,0 +1,115 @@
+"""Turn a checked document into a typed runbook; the schema has settled shapes, this settles values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from runbooks.conditions import FIGURES, Condition
+from runbooks.document import digest
+from runbooks.model import (
+    Confirm,
+    Expected,
+    Given,
+    Notify,
+    NotifyWhen,
+    OnTimeout,
+    Rollback,
+    Runbook,
+    RunbookTest,
+    Step,
+    Trigger,
+)
+from runbooks.values import Duration
+from runbooks.verbs.hook import Hook
+from runbooks.verbs.registry import VERBS
+from runbooks.verbs.step import NoData, VerbName
+from runbooks.where import Where
+
+Fields = Mapping[str, Any]
+
+
+def read_runbook(document: Fields, source: str) -> Runbook:
+    """Build the runbook; raises SettingsError naming file, field, value and bound."""
+    where = Where(source)
+    return Runbook(
+        name=document["runbook"],
+        summary=document["summary"],
+        owner=document["owner"],
+        max_runtime=Duration.read(document["max_runtime"], where.at("max_runtime")),
+        trigger=_trigger(document["trigger"]),
+        confirm=_confirm(document["confirm"], where.at("confirm")),
+        steps=tuple(
+            _step(seq, fields, where.at("steps").at(seq - 1)) for seq, fields in enumerate(document["steps"], start=1)
+        ),
+        rollback=_rollback(document["rollback"], where.at("rollback")),
+        notify=Notify(
+            when=tuple(NotifyWhen(moment) for moment in document["notify"]["when"]), to=tuple(document["notify"]["to"])
+        ),
+        tests=tuple(
+            _test(fields, where.at("tests").at(index)) for index, fields in enumerate(document.get("tests", []))
+        ),
+        digest=digest(document),
+        source=source,
+    )
+
+
+def _trigger(fields: Fields) -> Trigger:
+    alerts = {
+        label: (values,) if isinstance(values, str) else tuple(values) for label, values in fields["alerts"].items()
+    }
+    return Trigger(alerts, fields["target"]["queue_label"])
+
+
+def _confirm(fields: Fields, where: Where) -> Confirm:
+    no_data = fields.get("no_data")
+    return Confirm(
+        any_of=tuple(Condition.read(text, where.at("any").at(index)) for index, text in enumerate(fields["any"])),
+        no_data=None if no_data is None else NoData(no_data),
+    )
+
+
+def _step(seq: int, fields: Fields, where: Where) -> Step:
+    ((word, params),) = fields.items()
+    here = where.at(word)
+    return Step(
+        seq=seq,
+        params=VERBS[VerbName(word)](params, here),
+        timeout=Duration.read(params["timeout"], here.at("timeout")),
+        on_timeout=OnTimeout(params["on_timeout"]),
+    )
+
+
+def _rollback(fields: Fields, where: Where) -> Rollback:
+    by_cause: dict[str, str] = {}
+    for reason, causes in fields["reasons"].items():
+        for index, cause in enumerate(causes):
+            if cause in by_cause:
+                here = where.at("reasons").at(reason).at(index)
+                raise here.refuse(cause, f"which already leads to {by_cause[cause]}", "A cause has one reason.")
+            by_cause[cause] = reason
+    hooks = tuple(Hook.read(hook, where.at("hooks").at(index)) for index, hook in enumerate(fields.get("hooks", [])))
+    return Rollback(to=fields["to"], reasons=by_cause, hooks=hooks)
+
+
+def _test(fields: Fields, where: Where) -> RunbookTest:
+    given, then = fields["given"], fields["then"]
+    metrics = given.get("metrics", {})
+    for name, value in metrics.items():
+        if name not in FIGURES:
+            here = where.at("given").at("metrics").at(name)
+            raise here.refuse(value, "but no such figure exists", f"Figures are {', '.join(FIGURES)}.")
+    return RunbookTest(
+        name=fields["name"],
+        given=Given(
+            webhook=given.get("webhook"),
+            metrics={name: None if value == "no_data" else float(value) for name, value in metrics.items()},
+        ),
+        step=fields["when"]["step"] if "when" in fields else None,
+        then=Expected(
+            starts=then.get("starts"),
+            state=then.get("state"),
+            admission=then.get("admission"),
+            reason=then.get("reason"),
+        ),
+    )

@@ -1,0 +1,98 @@
+"""Say whether an alert would start a run now, and if not, which rule stands in its way (SPEC §7). Pure.
+
+A named person is bound by none of these but the missing data. What the figures cannot tell (cooldown, runs an hour,
+runs at once, kill switch, breaker) is said to be unseen and never guessed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from runbooks.context import Context
+from runbooks.model import Runbook
+from runbooks.verdict import Verdict
+from sluicegate.gate import DrainState, PinReason
+from sluicegate.gate import Runbook as LockHolder
+from sluicegate.telemetry import Telemetry
+
+UNSEEN = ("cooldown", "runs an hour", "runs at once", "kill switch", "breaker")
+_LOST = (PinReason.UNINITIALISED.value, PinReason.CONTROL_DATA_LOST.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Hold the rule that keeps a run from starting, the sentence, and the command that unblocks it."""
+
+    rule: str
+    text: str
+    unblock: str
+
+
+def obstacles(runbook: Runbook, telemetry: Telemetry, context: Context) -> tuple[Obstacle, ...]:
+    """Give what stands in the way of an alert's run, in the order the rules are looked at."""
+    found = [
+        _readable(telemetry),
+        _pinned(runbook, telemetry),
+        _live(runbook, telemetry),
+        _confirmed(runbook, telemetry, context),
+    ]
+    return tuple(obstacle for obstacle in found if obstacle is not None)
+
+
+def _readable(telemetry: Telemetry) -> Obstacle | None:
+    gate = telemetry.gate
+    if not gate.initialised:
+        return Obstacle(
+            "uninitialised",
+            f"Queue {telemetry.queue} was never opened: its gate reads as drain/closed.",
+            "sluicegate queue init --as NAME --reason WHY",
+        )
+    if not gate.readable:
+        return Obstacle(
+            "gate_unreadable",
+            f"The gate's own records of queue {telemetry.queue} cannot be read: it reads as drain/closed.",
+            "sluicegate gate show",
+        )
+    return None
+
+
+def _pinned(runbook: Runbook, telemetry: Telemetry) -> Obstacle | None:
+    pin = telemetry.gate.pin
+    may_run_pinned = runbook.name == LockHolder.ROLLBACK_AND_AUDIT and pin not in _LOST
+    if pin is None or may_run_pinned:
+        return None
+    note = f" ({telemetry.gate.pin_note})" if telemetry.gate.pin_note else ""
+    return Obstacle(
+        "pinned",
+        f"The gate is pinned, {pin}{note}: an alert is recorded as suppressed until a named person decides.",
+        f"sluicegate automation run {runbook.name} --as NAME --reason WHY",
+    )
+
+
+def _live(runbook: Runbook, telemetry: Telemetry) -> Obstacle | None:
+    live = telemetry.gate.run
+    if live is None:
+        return None
+    outranks = runbook.name == LockHolder.ROLLBACK_AND_AUDIT and live.runbook != LockHolder.ROLLBACK_AND_AUDIT
+    if outranks:
+        return None
+    return Obstacle(
+        "run_live",
+        f"Run {live.run_id} of {live.runbook} is live in step {live.step}: an alert attaches to it.",
+        f"sluicegate automation abort {live.run_id} --as NAME --reason WHY",
+    )
+
+
+def _confirmed(runbook: Runbook, telemetry: Telemetry, context: Context) -> Obstacle | None:
+    verdict = runbook.confirm.verdict(telemetry, context)
+    gate = telemetry.gate
+    drained = gate.drain_state == DrainState.DRAIN and gate.pin is None and gate.run is None
+    if verdict is Verdict.PASS or (drained and runbook.name == LockHolder.DRAIN_AND_RECOVER):
+        return None
+    word = "do not confirm" if verdict is Verdict.FAIL else "are too few to confirm"
+    again = f"{context.contract.timings.episode_look_s:g}s"
+    return Obstacle(
+        "not_confirmed",
+        f"The queue's figures {word} an alert: its episode stays open and is looked at again every {again}.",
+        f"sluicegate automation run {runbook.name} --as NAME --reason WHY",
+    )

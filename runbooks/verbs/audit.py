@@ -1,0 +1,56 @@
+"""audit: list the idempotency keys that were, or may have been, acted on twice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, ClassVar
+
+from runbooks.context import Context
+from runbooks.verbs.step import VerbName
+from runbooks.verdict import CheckResult
+from runbooks.where import Where
+from sluicegate import keys as names
+from sluicegate.telemetry import DUPLICATE_SIDE_EFFECTS_UNACKNOWLEDGED, Telemetry
+
+
+class AuditList(StrEnum):
+    """Name what is listed; each is a list of idempotency keys in the run's journal."""
+
+    CONFIRMED = "confirmed_duplicates"  # more than one effect
+    SUSPECTED = "suspected_duplicates"  # a write with an old fence was refused
+
+
+_SOURCES = {
+    AuditList.CONFIRMED: ("with more than one effect", names.DUPLICATES),
+    AuditList.SUSPECTED: ("of writes refused for their old fence", names.RECONCILE_LOG),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """Hold which lists are made."""
+
+    of: tuple[AuditList, ...]
+    verb: ClassVar[VerbName] = VerbName.AUDIT
+
+    @classmethod
+    def read(cls, fields: Mapping[str, Any], where: Where) -> Audit:
+        return cls(tuple(AuditList(name) for name in fields["of"]))
+
+    def line(self, context: Context) -> str:
+        lists = " and ".join(f"those {_SOURCES[one][0]} ({context.keys(_SOURCES[one][1])})" for one in self.of)
+        return (
+            f"list idempotency keys into {context.keys.journal(context.run_id)}: {lists}; "
+            f"the gate stays drain/closed and no job is touched"
+        )
+
+    def checks(self, context: Context, telemetry: Telemetry) -> tuple[CheckResult, ...]:
+        return ()
+
+    def figures(self, context: Context, telemetry: Telemetry) -> tuple[tuple[str, float | None], ...]:
+        return (
+            (DUPLICATE_SIDE_EFFECTS_UNACKNOWLEDGED, telemetry.gate.duplicates_unacknowledged),
+            ("unknown", telemetry.unknown),
+        )

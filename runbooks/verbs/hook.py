@@ -1,0 +1,73 @@
+"""Describe a call to a system outside: what is sent, how a lost outcome is handled, and what stays secret."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, urlsplit
+
+from runbooks.context import Context
+from runbooks.values import Text
+from runbooks.verbs.step import OnUnknown
+from runbooks.where import Where
+from sluicegate.errors import SettingsError
+
+_MASK = "***"
+_SECRET_SEGMENT = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """Hold one HTTP call; without a URL under the settings in force it is not made."""
+
+    method: Text
+    url: Text
+    idempotency_key: Text
+    on_unknown: OnUnknown | None
+
+    @classmethod
+    def read(cls, fields: Mapping[str, str], where: Where) -> Hook:
+        unknown = fields.get("on_unknown")
+        return cls(
+            method=Text.read(fields.get("method", "POST"), where.at("method")),
+            url=Text.read(fields["url"], where.at("url")),
+            idempotency_key=Text.read(fields["idempotency_key"], where.at("idempotency_key")),
+            on_unknown=None if unknown is None else OnUnknown(unknown),
+        )
+
+    def target(self, context: Context) -> str | None:
+        """Give the URL to call, or None where the settings name none; raises SettingsError for another scheme."""
+        url = self.url.resolve(context)
+        if not url:
+            return None
+        if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+            raise SettingsError(f"The hook's URL {masked(url)!r} is not an http or https address.")
+        return url
+
+    def line(self, context: Context, on_unknown: OnUnknown | None = None) -> str | None:
+        """Say what is sent, or None where nothing is; `on_unknown` is the rule in force where it differs."""
+        url = self.target(context)
+        if url is None:
+            return None
+        unknown = {
+            OnUnknown.PROBE: "a lost outcome is probed",
+            OnUnknown.RETRY: "a lost outcome is called again under the same key",
+            OnUnknown.HOLD: "a lost outcome waits for a named person",
+            None: "a lost outcome has no rule",
+        }[on_unknown or self.on_unknown]
+        key = self.idempotency_key.resolve(context)
+        return f"{self.method.resolve(context)} {masked(url)} with Idempotency-Key {key}; {unknown}"
+
+
+def masked(url: str) -> str:
+    """Write a URL without what may be secret in it: userinfo, values of the query, long segments of the path."""
+    parts = urlsplit(url)
+    host = f"[{parts.hostname}]" if parts.hostname and ":" in parts.hostname else parts.hostname or ""
+    user = f"{_MASK}@" if "@" in parts.netloc else ""
+    try:
+        port = f":{parts.port}" if parts.port is not None else ""
+    except ValueError:
+        port = f":{_MASK}"
+    path = "/".join(_MASK if len(segment) > _SECRET_SEGMENT else segment for segment in parts.path.split("/"))
+    query = "&".join(f"{name}={_MASK}" for name, _ in parse_qsl(parts.query, keep_blank_values=True))
+    return f"{parts.scheme}://{user}{host}{port}{path}" + (f"?{query}" if query else "")

@@ -1,0 +1,45 @@
+"""snapshot: write down everything that is not final, before anything is expired."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from runbooks.context import Context
+from runbooks.values import Text
+from runbooks.verbs.step import VerbName
+from runbooks.verdict import CheckResult
+from runbooks.where import Where
+from sluicegate.telemetry import Telemetry
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Hold where the snapshot goes."""
+
+    to: Text
+    verb: ClassVar[VerbName] = VerbName.SNAPSHOT
+
+    @classmethod
+    def read(cls, fields: Mapping[str, Any], where: Where) -> Snapshot:
+        return cls(Text.read(fields["to"], where.at("to")))
+
+    def line(self, context: Context) -> str:
+        return (
+            f"write all ids with their scores, every record that is not final, live decisions, the ledger, the "
+            f"settings digest and the epoch of queue {context.settings.queue} to {self.to.resolve(context)}, with a checksum; "
+            f"Redis keeps its data"
+        )
+
+    def checks(self, context: Context, telemetry: Telemetry) -> tuple[CheckResult, ...]:
+        return ()
+
+    def figures(self, context: Context, telemetry: Telemetry) -> tuple[tuple[str, float | None], ...]:
+        return (
+            ("ready", telemetry.ready),
+            ("delayed", telemetry.delayed),
+            ("running", telemetry.running),
+            ("unknown", telemetry.unknown),
+            ("blocked", telemetry.blocked),
+        )
