@@ -1,0 +1,87 @@
+"""Which commands run inside Redis? One function library in Lua, a file a command or a family of them."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib import resources
+
+VERSION = "v1"
+LIBRARY = f"sluicegate_{VERSION}"
+
+# Shared pieces first: later files use the tables that earlier ones fill.
+_ORDER = (
+    "_base",
+    "_gate",
+    "_jobs",
+    "_figures",
+    "_runs",
+    "init",
+    "admit",
+    "claim",
+    "settle",
+    "lease",
+    "sweep",
+    "control",
+    "order",
+    "run",
+    "snapshot",
+)
+
+
+@cache
+def body() -> str:
+    """Give the source of all commands, without their registration."""
+    folder = resources.files(__name__)
+    return "\n".join((folder / f"{name}.lua").read_text(encoding="utf-8") for name in _ORDER)
+
+
+@cache
+def command_names() -> tuple[str, ...]:
+    """Give every command's name, in the order of the files."""
+    return tuple(re.findall(r"^function commands\.(\w+)\(", body(), flags=re.MULTILINE))
+
+
+@cache
+def read_only_names() -> frozenset[str]:
+    """Give the commands that never write, as their files declare them."""
+    return frozenset(re.findall(r"^readonly\.(\w+) = true$", body(), flags=re.MULTILINE))
+
+
+def _flag(command: str) -> str:
+    """Give the flag a command runs under.
+
+    Reads may run on replicas and by users that cannot write. With memory full a queue must still settle, expire and
+    close, so only what adds jobs is refused then.
+    """
+    if command in read_only_names():
+        return "no-writes"
+    return "" if command == "admit" else "allow-oom"
+
+
+@cache
+def library() -> str:
+    """Give the source that FUNCTION LOAD takes; loading runs without `pairs`, so each registration is written out."""
+    registrations = "\n".join(_registration(command) for command in command_names())
+    return f"#!lua name={LIBRARY}\n{body()}\n{registrations}\n"
+
+
+def _registration(command: str) -> str:
+    flags = f"'{_flag(command)}'" if _flag(command) else ""
+    return (
+        f"redis.register_function({{ function_name = '{function_name(command)}', flags = {{ {flags} }}, "
+        f"callback = function(_, args) return cjson.encode(commands.{command}(open_call(args))) end }})"
+    )
+
+
+@cache
+def script(command: str, *, read_only: bool) -> str:
+    """Give the same command as a script, for servers or users to which FUNCTION is forbidden."""
+    flag = "no-writes" if read_only else _flag(command)
+    shebang = f"#!lua flags={flag}\n" if flag else "#!lua\n"
+    return f"{shebang}{body()}\nreturn cjson.encode(commands['{command}'](open_call(ARGV)))\n"
+
+
+def function_name(command: str) -> str:
+    """Give the versioned name a command is registered under."""
+    return f"{LIBRARY}_{command}"

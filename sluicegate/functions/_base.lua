@@ -1,0 +1,86 @@
+-- What every command shares: the call's frame, the stored settings, and how figures are written.
+--
+-- Calling convention, the same for all commands:
+--   KEYS[1]  P .. "control:gate": routes the call; all keys of a queue share one hash tag
+--   ARGV[1]  P, the queue's prefix
+--   ARGV[2]  the highest epoch the caller has seen, "0" for none
+--   ARGV[3]  the command's arguments as a JSON object
+-- Every command answers one JSON object; an empty list is encoded as {}. Epochs, fences and windows are µs and travel as strings: cjson keeps 14 digits.
+
+local commands, readonly = {}, {}
+local G, J, F, R = {}, {}, {}, {} -- gate, jobs, figures, runs
+
+-- A library outlives its calls, so the parsed settings are kept by their digest; a script parses them each time.
+local settings_digest, settings_value
+
+local function settings_of(p)
+  local digest = redis.pcall('HGET', p .. 'queue:settings', 'digest')
+  if type(digest) ~= 'string' then return nil end
+  if digest ~= settings_digest then
+    local text = redis.call('HGET', p .. 'queue:settings', 'contract')
+    if not text then return nil end
+    settings_value = cjson.decode(text)
+    settings_digest = digest
+  end
+  return settings_value
+end
+
+local function open_call(args)
+  local time = redis.call('TIME')
+  local us = tonumber(time[1]) * 1000000 + tonumber(time[2])
+  local p = args[1]
+  return {
+    p = p,
+    seen = tonumber(args[2]) or 0,
+    us = us,
+    now = math.floor(us / 1000),
+    a = cjson.decode(args[3] or '{}'),
+    s = settings_of(p),
+  }
+end
+
+-- tostring loses digits above 2^46.
+local function digits(number)
+  return string.format('%.0f', number)
+end
+
+local function text_of(key)
+  local value = redis.pcall('GET', key)
+  if type(value) == 'string' then return value end
+  return nil
+end
+
+local function hash_of(key)
+  local flat = redis.pcall('HGETALL', key)
+  if type(flat) ~= 'table' or flat.err then return {} end
+  local map = {}
+  for i = 1, #flat, 2 do map[flat[i]] = flat[i + 1] end
+  return map
+end
+
+local function none(value)
+  if value == nil or value == '' then return nil end
+  return value
+end
+
+local function count(q, name, by)
+  redis.call('HINCRBY', q.p .. 'counters', name, by or 1)
+end
+
+local function count_class(q, class, name, by)
+  redis.call('HINCRBY', q.p .. 'counters:' .. class, name, by or 1)
+end
+
+-- The civil date of a day number since 1970-01-01 (H. Hinnant, "chrono-compatible low-level date algorithms").
+local function utc_date(ms)
+  local z = math.floor(ms / 86400000) + 719468
+  local era = math.floor(z / 146097)
+  local doe = z - era * 146097
+  local yoe = math.floor((doe - math.floor(doe / 1460) + math.floor(doe / 36524) - math.floor(doe / 146096)) / 365)
+  local doy = doe - (365 * yoe + math.floor(yoe / 4) - math.floor(yoe / 100))
+  local mp = math.floor((5 * doy + 2) / 153)
+  local day = doy - math.floor((153 * mp + 2) / 5) + 1
+  local month = mp < 10 and mp + 3 or mp - 9
+  local year = yoe + era * 400 + (month <= 2 and 1 or 0)
+  return string.format('%04d-%02d-%02d', year, month, day)
+end

@@ -1,0 +1,238 @@
+-- The gate: how it reads, and the only code that writes it (SPEC §6). The same rules as sluicegate/transition.py.
+
+local TIGHTNESS = { admit = 0, reject_new = 1, recovering = 2, drain = 3 }
+
+-- control:gate holds every one of these, '' for none: a missing field means that data was lost.
+local GATE_FIELDS = {
+  'drain_state', 'rollback_reason', 'pin', 'pin_note', 'green', 'ramp', 'since', 'reason', 'actor', 'window',
+  'ok_since', 'dwell_ms', 'left_reject_at', 'reopened_at', 'limit_at', 'canary_ok', 'canary_failed', 'green_backlog',
+}
+
+function G.live_run(q)
+  local id = text_of(q.p .. 'lock:run')
+  if not id then return nil end
+  local run = hash_of(q.p .. 'run:' .. id)
+  if run.state ~= 'running' and run.state ~= 'rolling_back' then return nil end
+  run.id = id
+  return run
+end
+
+-- Read the whole gate. stored: ok, uninitialised (nothing of it exists) or unreadable (a part is missing or garbage).
+function G.read(q)
+  local p = q.p
+  local raw_state, raw_admission = text_of(p .. 'drain_state'), text_of(p .. 'admission')
+  local h = hash_of(p .. 'control:gate')
+  local epoch = tonumber(text_of(p .. 'control:epoch'))
+  local exists = redis.call('EXISTS', p .. 'drain_state', p .. 'admission', p .. 'control:gate', p .. 'control:epoch',
+    p .. 'queue:settings')
+  local duplicates = hash_of(p .. 'control:duplicates')
+  local g = {
+    stored = 'ok', raw_state = raw_state, raw_admission = raw_admission, epoch = epoch or 0,
+    confirmed = tonumber(duplicates.confirmed) or 0, acknowledged = tonumber(duplicates.acknowledged) or 0,
+    audited = tonumber(duplicates.audited) or 0,
+  }
+  g.duplicates = g.confirmed > g.acknowledged
+  g.run = G.live_run(q)
+  local whole = epoch and q.s and TIGHTNESS[raw_state or ''] and (raw_admission == 'open' or raw_admission == 'closed')
+  for _, field in ipairs(GATE_FIELDS) do
+    if h[field] == nil then whole = nil end
+    g[field] = h[field] or ''
+  end
+  if whole and not TIGHTNESS[g.drain_state] then whole = nil end
+  if exists == 0 then
+    g.stored = 'uninitialised'
+  elseif not whole then
+    g.stored = 'unreadable'
+  end
+  if g.stored ~= 'ok' then g.drain_state = 'drain' end
+  g.behind = g.stored == 'ok' and q.seen > g.epoch
+  g.rollback_reason, g.pin, g.ramp = none(g.rollback_reason), none(g.pin), tonumber(none(g.ramp))
+  g.green = g.green == '1'
+  for _, field in ipairs({ 'since', 'ok_since', 'dwell_ms', 'left_reject_at', 'reopened_at', 'limit_at', 'canary_ok',
+    'canary_failed', 'green_backlog' }) do
+    g[field] = tonumber(g[field]) or 0
+  end
+  return g
+end
+
+function G.readable(g)
+  return g.stored == 'ok' and not g.behind
+end
+
+-- What the two raw keys read as together; `admission closed` in admit reads as reject_new.
+local function raw_reading(state, admission)
+  if state == 'admit' and admission == 'closed' then return 'reject_new' end
+  return state
+end
+
+function G.effective(g)
+  if not G.readable(g) then return 'drain' end
+  local reading = raw_reading(g.raw_state, g.raw_admission)
+  if TIGHTNESS[reading] > TIGHTNESS[g.drain_state] then return reading end
+  return g.drain_state
+end
+
+function G.effective_pin(g)
+  if g.stored == 'uninitialised' then return 'uninitialised' end
+  if not G.readable(g) then return 'control_data_lost' end
+  return g.pin
+end
+
+function G.recovery_live(g)
+  return g.run ~= nil and g.run.runbook == 'drain-and-recover' and g.run.state == 'running'
+end
+
+function G.silent(q, g)
+  local seen = tonumber(text_of(q.p .. 'control:seen')) or 0
+  return q.now - seen > q.s.timings.controller_silent_ms
+end
+
+-- The share of ordinary jobs admitted now, in percent: ramp, silence and closing included.
+function G.admitted_percent(q, g)
+  if not G.readable(g) or G.effective(g) ~= 'admit' or G.silent(q, g) then return 0 end
+  return g.ramp or 100
+end
+
+function G.save(q, g)
+  local flat = {}
+  for _, field in ipairs(GATE_FIELDS) do
+    local value = g[field]
+    if value == nil then value = '' end
+    if value == true then value = '1' elseif value == false then value = '0' end
+    if type(value) == 'number' then value = digits(value) end
+    flat[#flat + 1] = field
+    flat[#flat + 1] = value
+  end
+  redis.call('HSET', q.p .. 'control:gate', unpack(flat))
+end
+
+function G.mirror(q, g)
+  local p = q.p
+  redis.call('SET', p .. 'drain_state', g.drain_state)
+  redis.call('SET', p .. 'admission', g.drain_state == 'admit' and 'open' or 'closed')
+  redis.call('SET', p .. 'canary_ok_count', digits(g.canary_ok))
+  if g.rollback_reason then
+    redis.call('SET', p .. 'rollback_reason', g.rollback_reason)
+  else
+    redis.call('DEL', p .. 'rollback_reason')
+  end
+  g.raw_state, g.raw_admission = g.drain_state, g.drain_state == 'admit' and 'open' or 'closed'
+end
+
+function G.log(q, g, entry)
+  redis.call('XADD', q.p .. 'control:log', 'MAXLEN', '~', '10000', '*', 'at', digits(q.now), 'from', entry.from, 'to',
+    entry.to, 'reason', entry.reason, 'actor', entry.actor, 'epoch', digits(g.epoch), 'pin', g.pin or '', 'run',
+    entry.run or (g.run and g.run.id) or '', 'note', entry.note or '', 'figures', entry.figures or '{}')
+end
+
+-- Write a move: why = {reason, actor, note, figures, run}. Raises the epoch, stores, mirrors and logs in one go.
+function G.move(q, g, from, why)
+  g.epoch = math.max(g.epoch + 1, q.us)
+  g.stored, g.behind = 'ok', false
+  if g.drain_state ~= from then g.since = q.now end
+  g.reason, g.actor = why.reason, why.actor
+  if g.drain_state ~= 'recovering' then g.green = false end
+  if g.drain_state ~= 'admit' then g.ramp = nil end
+  if g.drain_state ~= 'recovering' and not g.ramp then g.limit_at = 0 end
+  if g.drain_state ~= 'reject_new' then g.ok_since = 0 end
+  if g.drain_state == 'recovering' and from ~= 'recovering' then g.window = digits(g.epoch) end
+  if g.pin == nil then g.pin_note = '' end
+  redis.call('SET', q.p .. 'control:epoch', digits(g.epoch))
+  G.save(q, g)
+  G.mirror(q, g)
+  G.log(q, g, { from = from, to = g.drain_state, reason = why.reason, actor = why.actor, note = why.note,
+    figures = why.figures, run = why.run })
+  redis.call('LPUSH', q.p .. 'queue:wake', '1')
+  redis.call('LTRIM', q.p .. 'queue:wake', 0, 15)
+end
+
+function G.pin(g, reason, note)
+  g.pin, g.pin_note = reason, note or ''
+end
+
+-- The run's rollback move: drain/closed, pinned, ramp ended, the run's fence revoked; its hooks are finished later.
+function G.roll_back_run(q, g, rollback_reason, why)
+  local from = g.drain_state
+  g.drain_state, g.rollback_reason, g.ramp = 'drain', rollback_reason, nil
+  G.pin(g, 'rolled_back', why.note or why.reason)
+  R.revoke(q, g.run, 'rolling_back', rollback_reason, why)
+  G.cancel_canaries(q)
+  G.move(q, g, from, why)
+end
+
+-- Adopt a tightening hand edit as actor `hand`, pinned; write back any other. Returns whether the gate moved.
+function G.adopt(q, g)
+  if not G.readable(g) then return false end
+  local expected = g.drain_state == 'admit' and 'open' or 'closed'
+  if g.raw_state == g.drain_state and g.raw_admission == expected then return false end
+  -- Nobody can put a gate into recovering by hand; what was written beside it still counts.
+  local raw_state = g.raw_state == 'recovering' and g.drain_state or g.raw_state
+  local reading = raw_reading(raw_state, g.raw_admission)
+  if TIGHTNESS[reading] <= TIGHTNESS[g.drain_state] then
+    local wrote = g.raw_state ~= g.drain_state and 'drain_state ' .. g.raw_state or 'admission ' .. g.raw_admission
+    G.move(q, g, g.drain_state, { reason = 'hand_edit_written_back', actor = 'hand', note = 'SET ' .. wrote
+      .. ' was written back: a raw edit can only tighten; use `sluicegate gate open --as NAME --reason WHY`' })
+    return true
+  end
+  local why = { reason = 'hand_edit', actor = 'hand', note = 'a raw key was set by hand' }
+  if G.recovery_live(g) then
+    G.roll_back_run(q, g, 'manual_operator_hold', why)
+    return true
+  end
+  local from = g.drain_state
+  g.drain_state, g.ok_since, g.dwell_ms = reading, 0, q.s.timings.reject_dwell_ms
+  G.pin(g, 'hand_edit', why.note)
+  G.move(q, g, from, why)
+  return true
+end
+
+-- Close to drain with no run and no recovery left over; run_state names how a live run ended.
+function G.close(q, g, pin, run_state, why)
+  local from = g.drain_state
+  if g.run then
+    R.finish(q, g.run, run_state, why)
+    g.run = nil
+  end
+  g.drain_state, g.ramp, g.green = 'drain', nil, false
+  g.pin, g.pin_note = pin, pin and (why.note or why.reason) or ''
+  G.cancel_canaries(q)
+  G.move(q, g, from, why)
+end
+
+-- Close, pin and put rollback-and-audit in the live run's place; nothing twice for the same duplicates.
+function G.roll_back_duplicates(q, g, why)
+  local from = g.drain_state
+  local auditing = g.run and g.run.runbook == 'rollback-and-audit'
+  local stands = from == 'drain' and g.rollback_reason == 'duplicate_side_effect' and g.pin == 'rolled_back'
+    and (auditing or not g.run) and g.audited >= g.confirmed
+  if stands then return false end
+  local supersedes = g.run and not auditing
+  if supersedes then
+    R.finish(q, g.run, 'superseded', why)
+    g.run = nil
+  end
+  if not g.run and (supersedes or g.audited < g.confirmed) then
+    g.run = R.create(q, { runbook = 'rollback-and-audit', trigger = 'controller', actor = why.actor,
+      reason = 'duplicate_side_effect', id = q.a.audit_run_id })
+  end
+  redis.call('HSET', q.p .. 'control:duplicates', 'audited', g.confirmed)
+  g.drain_state, g.rollback_reason, g.ramp = 'drain', 'duplicate_side_effect', nil
+  G.pin(g, 'rolled_back', 'duplicate_side_effect')
+  G.cancel_canaries(q)
+  G.move(q, g, from, why)
+  return true
+end
+
+-- Canaries that wait are cancelled; one that runs is settled by its worker and counts for nothing.
+function G.cancel_canaries(q)
+  local ids = redis.call('ZRANGE', q.p .. 'queue:canary', 0, 99)
+  for _, id in ipairs(ids) do
+    redis.call('ZREM', q.p .. 'queue:canary', id)
+    J.finish_record(q, id, 'failed', 'cancelled')
+  end
+end
+
+function G.write_decision(q, action, reason, figures)
+  redis.call('HSET', q.p .. 'control:decision', 'action', action, 'reason', reason, 'at', digits(q.now), 'figures',
+    figures or '{}')
+end

@@ -1,0 +1,70 @@
+-- Runs: one lock-holding run a queue, its fence, its journal (SPEC §7).
+
+function R.journal(q, id, entry)
+  redis.call('XADD', q.p .. 'run:' .. id .. ':journal', '*', 'at', digits(q.now), 'seq', tostring(entry.seq or 0), 'verb',
+    entry.verb or '', 'phase', entry.phase, 'actor', entry.actor or '', 'text', entry.text or '', 'detail',
+    entry.detail or '{}')
+end
+
+function R.next_fence(q, run)
+  return digits(math.max((tonumber(run.fence) or 0) + 1, q.us))
+end
+
+-- Create a run holding the queue's lock. Nobody owns it yet: an executor claims it.
+function R.create(q, args)
+  local id = args.id
+  local run = { id = id, runbook = args.runbook, state = 'running', step = '0', verb = '', fence = digits(q.us),
+    owner = '', lease_end = '0', trigger = args.trigger, actor = args.actor, reason = args.reason, note = args.note or '',
+    digest = args.digest or '', started_at = digits(q.now), episode = args.episode or '' }
+  local flat = {}
+  for name, value in pairs(run) do
+    flat[#flat + 1] = name
+    flat[#flat + 1] = value
+  end
+  redis.call('HSET', q.p .. 'run:' .. id, unpack(flat))
+  redis.call('SET', q.p .. 'lock:run', id)
+  redis.call('ZADD', q.p .. 'runs:live', q.now, id)
+  redis.call('ZADD', q.p .. 'runs:recent', q.now, id)
+  redis.call('ZREMRANGEBYRANK', q.p .. 'runs:recent', 0, -1001)
+  R.journal(q, id, { phase = 'opened', actor = args.actor, text = args.trigger .. ': ' .. args.reason })
+  return run
+end
+
+-- Revoke the owner's fence; the state says what the next owner has to do.
+function R.revoke(q, run, state, rollback_reason, why)
+  run.fence, run.state, run.rollback_reason = R.next_fence(q, run), state, rollback_reason
+  redis.call('HSET', q.p .. 'run:' .. run.id, 'fence', run.fence, 'state', state, 'rollback_reason', rollback_reason or '',
+    'owner', '', 'lease_end', '0')
+  R.journal(q, run.id, { seq = run.step, verb = run.verb, phase = 'rolled_back', actor = why.actor,
+    text = rollback_reason .. ': ' .. (why.note or why.reason) })
+end
+
+-- End a run in a final state: the lock goes, the fence is revoked, the cooldown starts.
+function R.finish(q, run, state, why)
+  redis.call('HSET', q.p .. 'run:' .. run.id, 'state', state, 'ended_at', digits(q.now), 'fence', R.next_fence(q, run),
+    'owner', '', 'lease_end', '0', 'ended_by', why.actor, 'ended_why', why.note or why.reason)
+  R.journal(q, run.id, { seq = run.step, phase = 'ended', actor = why.actor, text = state .. ': ' .. (why.note or why.reason) })
+  redis.call('DEL', q.p .. 'lock:run')
+  redis.call('ZREM', q.p .. 'runs:live', run.id)
+  redis.call('SET', q.p .. 'cooldown:' .. run.runbook, digits(q.now + q.s.timings.run_cooldown_ms), 'PX',
+    digits(q.s.timings.run_cooldown_ms))
+  redis.call('PEXPIRE', q.p .. 'run:' .. run.id, digits(90 * 86400000))
+  redis.call('PEXPIRE', q.p .. 'run:' .. run.id .. ':journal', digits(90 * 86400000))
+  count(q, 'runs:' .. state)
+end
+
+-- What forbids a run that no named person asked for, or nil.
+function R.forbidden(q, runbook)
+  if redis.call('EXISTS', q.p .. 'kill') == 1 then return 'kill_switch' end
+  if redis.call('EXISTS', q.p .. 'breaker') == 1 then return 'breaker' end
+  local until_ms = tonumber(text_of(q.p .. 'cooldown:' .. runbook)) or 0
+  if until_ms > q.now then return 'cooldown' end
+  local hour_ago = q.now - 3600000
+  if redis.call('ZCOUNT', q.p .. 'runs:recent', hour_ago, '+inf') >= q.s.runs_per_hour then return 'runs_per_hour' end
+  return nil
+end
+
+-- A run is owned by whoever holds its fence and whose lease has not ended.
+function R.fenced(q, run)
+  return run and run.fence == q.a.fence and run.id == q.a.run
+end

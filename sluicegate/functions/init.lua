@@ -1,0 +1,39 @@
+-- init {contract, digest, actor, reason}: open a new queue. Named, logged; refused where anything of a queue exists.
+-- -> {answer = moved | not_empty, found = key}
+function commands.init(q)
+  local p = q.p
+  for _, name in ipairs({ 'queue:pending', 'queue:delayed', 'queue:enqueued', 'queue:deadlines', 'queue:leases',
+    'queue:unknown', 'queue:blocked', 'queue:canary', 'queue:settings', 'drain_state', 'admission', 'rollback_reason',
+    'canary_ok_count', 'control:gate', 'control:epoch', 'control:log', 'control:duplicates', 'reconcile:log', 'counters',
+    'runs:live', 'runs:recent', 'lock:run', 'queue:refusals', 'queue:jobs' }) do
+    if redis.call('EXISTS', p .. name) == 1 then return { answer = 'not_empty', found = p .. name } end
+  end
+  redis.call('HSET', p .. 'queue:settings', 'contract', q.a.contract, 'digest', q.a.digest, 'actor', q.a.actor, 'reason',
+    q.a.reason, 'at', digits(q.now))
+  q.s = settings_of(p)
+  local g = G.read(q)
+  g.drain_state, g.window, g.dwell_ms = 'admit', '0', q.s.timings.reject_dwell_ms
+  G.move(q, g, 'drain', { reason = 'init', actor = q.a.actor, note = q.a.reason })
+  redis.call('SET', p .. 'control:seen', digits(q.now))
+  return { answer = 'moved', epoch = digits(g.epoch) }
+end
+
+-- apply {contract, digest, actor, reason}: replace the stored contract of a queue that exists. Named, logged.
+-- -> {answer = moved | unchanged | unreadable, was = digest}
+function commands.apply_settings(q)
+  local g = G.read(q)
+  if g.stored == 'uninitialised' then return { answer = 'unreadable' } end
+  local was = q.s and settings_digest or ''
+  if was == q.a.digest then return { answer = 'unchanged', was = was } end
+  redis.call('HSET', q.p .. 'queue:settings', 'contract', q.a.contract, 'digest', q.a.digest, 'actor', q.a.actor, 'reason',
+    q.a.reason, 'at', digits(q.now))
+  G.log(q, g, { from = g.drain_state, to = g.drain_state, reason = 'settings_applied', actor = q.a.actor,
+    note = was .. ' -> ' .. q.a.digest .. ': ' .. q.a.reason })
+  return { answer = 'moved', was = was }
+end
+
+-- settings {}: the stored contract. -> {contract, digest, actor, reason, at}
+function commands.settings(q)
+  return hash_of(q.p .. 'queue:settings')
+end
+readonly.settings = true

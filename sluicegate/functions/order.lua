@@ -1,0 +1,110 @@
+-- order {order, actor, reason, pin, request}: carry out what a named person asks of the gate (SPEC §6, "Named persons").
+-- order: open | open_end_run | drain | reject | hold | release | abort | acknowledge.
+-- -> {answer = moved | unchanged | run_live | duplicates | unreadable, drain_state, pin, epoch, acknowledged, run}
+
+local function by_name(q)
+  return { reason = 'operator_' .. q.a.order, actor = q.a.actor, note = q.a.reason }
+end
+
+local function acknowledge(q, g)
+  local known = g.confirmed - g.acknowledged
+  redis.call('HSET', q.p .. 'control:duplicates', 'acknowledged', digits(g.confirmed), 'audited', digits(g.confirmed),
+    'by', q.a.actor)
+  g.acknowledged, g.duplicates = g.confirmed, false
+  return known
+end
+
+local function open(q, g)
+  local from, known = g.drain_state, acknowledge(q, g)
+  if g.run then
+    R.finish(q, g.run, 'aborted', by_name(q))
+    g.run = nil
+  end
+  g.drain_state, g.pin, g.rollback_reason, g.ramp, g.green = 'admit', nil, nil, nil, false
+  g.reopened_at, g.left_reject_at, g.dwell_ms = q.now, 0, q.s.timings.reject_dwell_ms
+  G.cancel_canaries(q)
+  local why = by_name(q)
+  why.note = why.note .. ' (acknowledges ' .. known .. ' confirmed duplicates)'
+  G.move(q, g, from, why)
+  return 'moved', known
+end
+
+local function close(q, g)
+  local why = by_name(q)
+  if not G.readable(g) then
+    g.rollback_reason = nil
+    G.close(q, g, 'operator', 'lost', why)
+    return 'moved'
+  end
+  if G.recovery_live(g) then
+    G.roll_back_run(q, g, 'manual_operator_hold', why)
+    return 'moved'
+  end
+  if g.run then return q.a.order == 'reject' and 'run_live' or 'unchanged' end
+  local pin = (q.a.pin ~= false or q.a.order == 'hold') and 'operator' or nil
+  if q.a.order == 'drain' or (q.a.order == 'hold' and g.drain_state == 'recovering') then
+    G.close(q, g, pin, 'lost', why)
+    return 'moved'
+  end
+  local from = g.drain_state
+  g.pin, g.pin_note = pin, pin and why.note or ''
+  if q.a.order == 'reject' then
+    g.drain_state, g.rollback_reason, g.ramp, g.ok_since = 'reject_new', nil, nil, 0
+    g.dwell_ms = q.s.timings.reject_dwell_ms
+  end
+  G.move(q, g, from, why)
+  return 'moved'
+end
+
+local function abort(q, g)
+  if G.recovery_live(g) then
+    G.roll_back_run(q, g, 'manual_operator_hold', by_name(q))
+    return 'moved'
+  end
+  if g.run and g.run.runbook == 'rollback-and-audit' then
+    R.finish(q, g.run, 'aborted', by_name(q))
+    g.run = nil
+    return 'moved'
+  end
+  return 'unchanged'
+end
+
+local function release(q, g)
+  if g.run then return 'run_live' end
+  if g.duplicates then return 'duplicates' end
+  if not g.pin then return 'unchanged' end
+  g.pin = nil
+  if g.drain_state ~= 'drain' then g.rollback_reason = nil end
+  -- The controller waits for a webhook from now on, not from the drain of long ago.
+  g.since = q.now
+  G.move(q, g, g.drain_state, by_name(q))
+  return 'moved'
+end
+
+local function carry_out(q, g)
+  local order = q.a.order
+  if order == 'open' and g.run then return 'run_live' end
+  if order == 'open' or order == 'open_end_run' then return open(q, g) end
+  if order == 'drain' or order == 'reject' or order == 'hold' then return close(q, g) end
+  if not G.readable(g) then return 'unreadable' end
+  if order == 'acknowledge' then
+    if not g.duplicates then return 'unchanged', 0 end
+    local known = acknowledge(q, g)
+    G.log(q, g, { from = g.drain_state, to = g.drain_state, reason = 'operator_acknowledge', actor = q.a.actor,
+      note = q.a.reason .. ' (acknowledges ' .. known .. ' confirmed duplicates)' })
+    return 'moved', known
+  end
+  if order == 'abort' then return abort(q, g) end
+  if order == 'release' then return release(q, g) end
+  error('unknown order ' .. tostring(order))
+end
+
+function commands.order(q)
+  local g = G.read(q)
+  if g.stored == 'uninitialised' or not q.s then return { answer = 'unreadable', drain_state = 'drain', epoch = '0' } end
+  if G.adopt(q, g) then g = G.read(q) end
+  local run = g.run and g.run.id or ''
+  local answer, known = carry_out(q, g)
+  return { answer = answer, drain_state = g.drain_state, pin = g.pin, epoch = digits(g.epoch), acknowledged = known or 0,
+    run = run }
+end

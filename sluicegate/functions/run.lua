@@ -1,0 +1,275 @@
+-- open_run {runbook, trigger = webhook | timer | person, run, actor, reason, confirmed, digest, episode}: ask for a
+-- lock-holding run. Opening drain-and-recover is its freeze, in this one function (SPEC §7).
+-- -> {answer = moved | attached | suppressed | waiting | refused | run_live | duplicates | unreadable, run, why, epoch}
+
+local function answer_run(g, answer, why)
+  return { answer = answer, run = g.run and g.run.id or '', why = why or '', epoch = digits(g.epoch),
+    drain_state = g.drain_state, pin = G.effective_pin(g) }
+end
+
+local function freeze(q, g)
+  local from = g.drain_state
+  g.drain_state, g.pin, g.ramp, g.green = 'drain', nil, nil, false
+  g.run = R.create(q, { id = q.a.run, runbook = 'drain-and-recover', trigger = q.a.trigger, actor = q.a.actor,
+    reason = q.a.reason, note = q.a.note, digest = q.a.digest, episode = q.a.episode })
+  G.cancel_canaries(q)
+  G.move(q, g, from, { reason = 'run_opened', actor = q.a.actor, note = q.a.trigger .. ': ' .. q.a.reason })
+  return answer_run(g, 'moved')
+end
+
+local function open_for_machine(q, g)
+  if g.pin then return answer_run(g, 'suppressed', 'the gate is pinned: ' .. g.pin) end
+  if g.run then return answer_run(g, 'attached') end
+  local drained = g.drain_state == 'drain'
+  if not (q.a.confirmed or drained) then return answer_run(g, 'waiting', 'the figures do not confirm it') end
+  if g.duplicates then return answer_run(g, 'duplicates', 'confirmed duplicates are not acknowledged') end
+  local forbidden = R.forbidden(q, q.a.runbook)
+  if not forbidden then return freeze(q, g) end
+  count(q, 'runs_refused:' .. forbidden)
+  if drained then
+    G.pin(g, 'run_refused', forbidden)
+    G.move(q, g, 'drain', { reason = 'run_refused', actor = q.a.actor, note = forbidden })
+  end
+  return answer_run(g, 'refused', forbidden)
+end
+
+local function open_audit(q, g)
+  if not g.duplicates then return answer_run(g, 'refused', 'there are no unacknowledged duplicates to audit') end
+  q.a.audit_run_id = q.a.run
+  local why = { reason = 'duplicate_side_effect', actor = q.a.actor, note = q.a.reason }
+  if G.roll_back_duplicates(q, g, why) then return answer_run(g, 'moved') end
+  -- Once audited, the same duplicates open no second run: there may be none to attach to.
+  return answer_run(g, g.run and 'attached' or 'unchanged')
+end
+
+function commands.open_run(q)
+  local g = G.read(q)
+  if not G.readable(g) then return answer_run(g, 'unreadable', 'the gate is ' .. (g.behind and 'behind' or g.stored)) end
+  if G.adopt(q, g) then g = G.read(q) end
+  if g.run and g.run.id == q.a.run then return answer_run(g, 'moved') end -- the same request again
+  if q.a.runbook == 'rollback-and-audit' then return open_audit(q, g) end
+  if q.a.trigger ~= 'person' then return open_for_machine(q, g) end
+  if g.run then return answer_run(g, 'run_live', 'run ' .. g.run.id .. ' is live') end
+  if g.duplicates then return answer_run(g, 'duplicates', 'confirmed duplicates are not acknowledged') end
+  return freeze(q, g)
+end
+
+-- claim_run {executor, run, fence}: own the live run, or renew the ownership. Another executor's run is taken over only
+-- when its lease has ended. -> {found, owned, run = {…}, fence, epoch, gate}
+function commands.claim_run(q)
+  local g = G.read(q)
+  local run = g.run
+  if not run or not q.s then return { found = false, owned = false } end
+  local mine = run.owner == q.a.executor and run.fence == q.a.fence and run.id == q.a.run
+  if not mine and (tonumber(run.lease_end) or 0) > q.now then return { found = true, owned = false, run = run } end
+  if not mine then run.fence = R.next_fence(q, run) end
+  run.owner, run.lease_end = q.a.executor, digits(q.now + q.s.timings.run_lease_ms)
+  redis.call('HSET', q.p .. 'run:' .. run.id, 'owner', run.owner, 'fence', run.fence, 'lease_end', run.lease_end)
+  if not mine then R.journal(q, run.id, { seq = run.step, verb = run.verb, phase = 'claimed', actor = q.a.executor }) end
+  return { found = true, owned = true, run = run, fence = run.fence, epoch = digits(g.epoch) }
+end
+
+local effects = {}
+
+function effects.recover(q, g)
+  if g.drain_state ~= 'drain' then return 'refused' end
+  g.drain_state, g.green, g.canary_ok, g.canary_failed = 'recovering', false, 0, 0
+  g.limit_at = q.now + q.s.timings.canary_timeout_ms
+  G.move(q, g, 'drain', { reason = 'run_recover', actor = q.a.executor })
+  return 'moved'
+end
+
+-- A step that a person lets pass where no class declares a canary.
+function effects.green(q, g)
+  if g.drain_state ~= 'recovering' or g.green then return 'refused' end
+  if g.canary_ok < q.s.canaries_required and not q.a.approved_by then return 'refused' end
+  G.turn_green(q, g)
+  return 'moved'
+end
+
+function effects.reopen(q, g)
+  if g.drain_state ~= 'recovering' or not g.green or g.duplicates or not F.reopening_passes(q) then return 'refused' end
+  g.drain_state, g.ramp, g.reopened_at = 'admit', q.s.ramp_percents[1], q.now
+  g.limit_at = q.now + q.s.timings.ramp_step_ms
+  G.move(q, g, 'recovering', { reason = 'run_reopen', actor = q.a.executor, note = 'ramp ' .. g.ramp .. ' %' })
+  return 'moved'
+end
+
+local function step_passed(q, g)
+  return g.ramp and not g.duplicates and q.now >= g.limit_at
+end
+
+function effects.ramp(q, g)
+  if not step_passed(q, g) then return 'refused' end
+  for _, percent in ipairs(q.s.ramp_percents) do
+    if percent > g.ramp then
+      g.ramp, g.limit_at = percent, q.now + q.s.timings.ramp_step_ms
+      G.move(q, g, 'admit', { reason = 'run_ramp', actor = q.a.executor, note = 'ramp ' .. percent .. ' %' })
+      return 'moved'
+    end
+  end
+  return 'refused'
+end
+
+function effects.ramp_end(q, g)
+  local last = q.s.ramp_percents[#q.s.ramp_percents]
+  if not step_passed(q, g) or g.ramp < last then return 'refused' end
+  g.ramp, g.rollback_reason = nil, nil
+  local run = g.run
+  g.run = nil
+  R.finish(q, run, 'succeeded', { actor = q.a.executor, reason = 'ramp_end' })
+  G.move(q, g, 'admit', { reason = 'run_succeeded', actor = q.a.executor, run = run.id })
+  return 'moved'
+end
+
+local ROLLBACK_REASONS = { canary_failed = true, queue_age_not_recovering = true, duplicate_side_effect = true,
+  manual_operator_hold = true }
+
+function effects.rollback(q, g)
+  if not ROLLBACK_REASONS[q.a.reason] then return 'refused' end
+  G.roll_back_run(q, g, q.a.reason, { reason = 'run_rollback', actor = q.a.executor, note = q.a.note or q.a.reason })
+  return 'moved'
+end
+
+-- Expire now, by deadline class, what could not be done after the recovery: at most 100 of a class a call.
+function effects.drain(q)
+  local expired, more = J.expire_ready(q, q.now + q.a.keep_ms, 100, 'drain')
+  q.answer.expired, q.answer.more = expired, more
+  return 'moved'
+end
+
+function effects.canary(q, g)
+  if g.drain_state ~= 'recovering' or g.green then return 'refused' end
+  local class = q.s.classes[q.a.class]
+  local id = 'canary:' .. g.run.id .. ':' .. q.a.class .. ':' .. q.a.n
+  if not class or redis.call('EXISTS', J.key(q, id)) == 1 then return 'unchanged' end
+  local job = { id = id, state = 'ready', class = q.a.class, cost = class.cost_class, canary = g.run.id, eligible = q.now,
+    deadline = q.now + class.deadline_ms }
+  redis.call('HSET', J.key(q, id), 'state', 'ready', 'class', job.class, 'declared', job.class, 'cost', job.cost, 'deadline',
+    digits(job.deadline), 'attempt', '0', 'retries', '0', 'losses', '0', 'key', id, 'fence', '0', 'rev', '1', 'eligible',
+    digits(q.now), 'admitted_at', digits(q.now), 'canary', g.run.id, 'worker', '')
+  redis.call('SET', J.key(q, id) .. ':payload', q.a.payload)
+  J.enter(q, job)
+  return 'moved'
+end
+
+function effects.snapshot(q)
+  redis.call('SET', q.p .. 'control:snapshot', digits(q.now))
+  return 'moved'
+end
+
+function effects.endpoint(q)
+  local key = q.p .. 'control:endpoint'
+  redis.call('HSET', key, 'last_good', redis.call('HGET', key, 'current') or '', 'current', q.a.endpoint)
+  return 'moved'
+end
+
+function effects.journal()
+  return 'moved'
+end
+
+-- After a rollback or an audit the hooks are done: the run ends; the gate stays closed and pinned.
+function effects.finish(q, g)
+  if G.recovery_live(g) then return 'refused' end
+  local run, state = g.run, g.run.runbook == 'rollback-and-audit' and 'succeeded' or 'rolled_back'
+  g.run = nil
+  R.finish(q, run, state, { actor = q.a.executor, reason = q.a.note or state })
+  return 'moved'
+end
+
+local AFTER_ROLLBACK = { journal = true, finish = true, endpoint = true }
+
+-- commit_step {executor, run, fence, request, effect, seq, verb, phase, text, detail, …}: one effect and its journal entry
+-- in one go, for whoever holds the fence. A repeated request answers the same. -> {answer, epoch, drain_state, …}
+function commands.commit_step(q)
+  local g = G.read(q)
+  if not G.readable(g) then return { answer = 'unreadable', epoch = digits(g.epoch) } end
+  local last = hash_of(q.p .. 'run:' .. q.a.run)
+  if last.request == q.a.request then return cjson.decode(last.response) end
+  if G.adopt(q, g) then g = G.read(q) end
+  if not R.fenced(q, g.run) then
+    count(q, 'fenced_steps')
+    return { answer = 'stale', epoch = digits(g.epoch) }
+  end
+  local run = g.run
+  q.answer = {}
+  local allowed = G.recovery_live(g) or AFTER_ROLLBACK[q.a.effect]
+  q.answer.answer = allowed and effects[q.a.effect](q, g) or 'refused'
+  q.answer.epoch, q.answer.drain_state = digits(g.epoch), g.drain_state
+  if q.answer.answer == 'moved' then
+    redis.call('HSET', q.p .. 'run:' .. run.id, 'step', tostring(q.a.seq), 'verb', q.a.verb)
+    R.journal(q, run.id, { seq = q.a.seq, verb = q.a.verb, phase = q.a.phase, actor = q.a.executor, text = q.a.text,
+      detail = q.a.detail })
+  end
+  local kept = cjson.encode({ answer = q.answer.answer, epoch = q.answer.epoch, drain_state = q.answer.drain_state })
+  redis.call('HSET', q.p .. 'run:' .. run.id, 'request', q.a.request, 'response', kept)
+  return q.answer
+end
+
+-- approve {run, step, actor, reason}: a person's word for a step that waits for it; the first one counts.
+-- -> {answer = moved | unchanged | gone}
+function commands.approve(q)
+  local run = G.live_run(q)
+  if not run or run.id ~= q.a.run then return { answer = 'gone' } end
+  local key = q.p .. 'approval:' .. run.id
+  if redis.call('HSETNX', key, q.a.step, q.a.actor .. ': ' .. q.a.reason) == 0 then return { answer = 'unchanged' } end
+  redis.call('PEXPIRE', key, digits(90 * 86400000))
+  R.journal(q, run.id, { seq = run.step, verb = run.verb, phase = 'approved', actor = q.a.actor, text = q.a.step .. ': '
+    .. q.a.reason })
+  return { answer = 'moved' }
+end
+
+-- run {run}: one run with its journal and approvals. Read-only. -> {found, run, journal = [{…}], approvals}
+function commands.run(q)
+  local run = hash_of(q.p .. 'run:' .. q.a.run)
+  if not run.runbook then return { found = false } end
+  local journal = {}
+  for _, entry in ipairs(redis.call('XRANGE', q.p .. 'run:' .. q.a.run .. ':journal', '-', '+')) do
+    local row = { id = entry[1] }
+    for i = 1, #entry[2], 2 do row[entry[2][i]] = entry[2][i + 1] end
+    journal[#journal + 1] = row
+  end
+  run.id = q.a.run
+  run.response = nil
+  return { found = true, run = run, journal = journal, approvals = hash_of(q.p .. 'approval:' .. q.a.run) }
+end
+readonly.run = true
+
+-- runs {limit}: lock-holding runs, newest first. Read-only. -> {runs = [{…}]}
+function commands.runs(q)
+  local rows = {}
+  for _, id in ipairs(redis.call('ZREVRANGE', q.p .. 'runs:recent', 0, (q.a.limit or 20) - 1)) do
+    local run = hash_of(q.p .. 'run:' .. id)
+    run.id, run.response = id, nil
+    if run.runbook then rows[#rows + 1] = run end
+  end
+  return { runs = rows }
+end
+readonly.runs = true
+
+-- gate_log {limit}: gate moves, newest first. Read-only. -> {entries = [{…}]}
+function commands.gate_log(q)
+  local rows = {}
+  for _, entry in ipairs(redis.call('XREVRANGE', q.p .. 'control:log', '+', '-', 'COUNT', q.a.limit or 50)) do
+    local row = { id = entry[1] }
+    for i = 1, #entry[2], 2 do row[entry[2][i]] = entry[2][i + 1] end
+    rows[#rows + 1] = row
+  end
+  return { entries = rows }
+end
+readonly.gate_log = true
+
+-- kill_switch {on, actor, reason}: forbid runs that no named person asked for. -> {answer}
+function commands.kill_switch(q)
+  if q.a.on then
+    redis.call('SET', q.p .. 'kill', q.a.actor .. ': ' .. q.a.reason)
+  else
+    redis.call('DEL', q.p .. 'kill')
+  end
+  local g = G.read(q)
+  if G.readable(g) then
+    G.log(q, g, { from = g.drain_state, to = g.drain_state, reason = q.a.on and 'kill_switch_on' or 'kill_switch_off',
+      actor = q.a.actor, note = q.a.reason })
+  end
+  return { answer = 'moved' }
+end

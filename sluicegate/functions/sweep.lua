@@ -1,0 +1,109 @@
+-- sweep {limit}: expire overdue ready and delayed jobs and find leases that ran out; at most `limit` (100) of each kind.
+-- A running job is ended only by its worker or its lease. -> {expired = [event], lost = [event + state], more}
+
+local function expire_due(q, key, due, limit, cause, expired)
+  local ids = redis.call('ZRANGEBYSCORE', key, '-inf', due, 'LIMIT', 0, limit)
+  for _, id in ipairs(ids) do
+    local job = J.read(q, id)
+    if job then
+      expired[#expired + 1] = J.event(q, job)
+      J.finish(q, job, 'expired', cause)
+    else
+      redis.call('ZREM', key, id)
+    end
+  end
+  return #ids == limit
+end
+
+function J.expire_ready(q, due, limit, cause)
+  local expired, more = {}, false
+  for class in pairs(q.s.classes) do
+    more = expire_due(q, q.p .. 'queue:ready:' .. class, '(' .. digits(due), limit, cause, expired) or more
+  end
+  if not q.s.strict_classes then
+    more = expire_due(q, q.p .. 'queue:ready:other', '(' .. digits(due), limit, cause, expired) or more
+  end
+  more = expire_due(q, q.p .. 'queue:delayed:deadlines', '(' .. digits(due), limit, cause, expired) or more
+  return expired, more
+end
+
+function commands.sweep(q)
+  if not q.s then return { expired = {}, lost = {}, more = false } end
+  local limit = math.min(q.a.limit or 100, 100)
+  local expired, more = J.expire_ready(q, q.now + q.s.timings.margin_ms, limit, 'deadline')
+  local lost = {}
+  local ids = redis.call('ZRANGEBYSCORE', q.p .. 'queue:leases', '-inf', q.now, 'LIMIT', 0, limit)
+  for _, id in ipairs(ids) do
+    local job = J.read(q, id)
+    if job then
+      local event = J.event(q, job)
+      event.worker = job.worker
+      event.state = J.lose(q, job, 'lease_expired')
+      lost[#lost + 1] = event
+    else
+      redis.call('ZREM', q.p .. 'queue:leases', id)
+    end
+  end
+  redis.call('ZREMRANGEBYSCORE', q.p .. 'queue:refusals', '-inf', q.now - q.s.timings.refusal_retention_ms)
+  return { expired = expired, lost = lost, more = more or #ids == limit }
+end
+
+-- promote {limit}: delayed jobs whose time has come become ready, eligible since that time. -> {promoted}
+function commands.promote(q)
+  if not q.s then return { promoted = 0 } end
+  local ids = redis.call('ZRANGEBYSCORE', q.p .. 'queue:delayed', '-inf', q.now, 'LIMIT', 0, math.min(q.a.limit or 100, 100))
+  for _, id in ipairs(ids) do
+    local job = J.read(q, id)
+    if job then J.move(q, job, 'ready', { eligible = job.eligible }) else redis.call('ZREM', q.p .. 'queue:delayed', id) end
+  end
+  return { promoted = #ids }
+end
+
+-- reconcile {id, outcome = succeeded | failed | retry | block, actor, reason, source}: the only way out of unknown and
+-- blocked; blocked only by a person. Each is written to reconcile:log. -> {answer = moved | refused | gone, state}
+function commands.reconcile(q)
+  local job = q.s and J.read(q, q.a.id)
+  if not job then return { answer = 'gone', state = 'gone' } end
+  local person = q.a.source == 'person'
+  if job.state ~= 'unknown' and not (job.state == 'blocked' and person) then
+    return { answer = 'refused', state = job.state }
+  end
+  if job.state == 'blocked' and q.a.outcome == 'block' then return { answer = 'refused', state = job.state } end
+  redis.call('XADD', q.p .. 'reconcile:log', 'MAXLEN', '~', '10000', '*', 'at', digits(q.now), 'kind', 'reconcile', 'job',
+    job.id, 'key', job.key, 'from', job.state, 'outcome', q.a.outcome, 'source', q.a.source, 'actor', q.a.actor, 'note',
+    q.a.reason)
+  local state
+  if q.a.outcome == 'retry' then
+    redis.call('HSET', J.key(q, job.id), 'losses', '0', 'retries', '0')
+    state = J.again(q, job, 0)
+  elseif q.a.outcome == 'block' then
+    state = J.block(q, job, q.a.reason)
+  else
+    J.finish(q, job, q.a.outcome, 'reconciled')
+    state = q.a.outcome
+  end
+  return { answer = 'moved', state = state }
+end
+
+-- duplicate {key, note, actor}: the provider or the ledger shows two effects for one key: a confirmed duplicate.
+function commands.duplicate(q)
+  J.confirm_duplicate(q, q.a.key, q.a.actor .. ': ' .. q.a.note)
+  return { answer = 'ok' }
+end
+
+-- job {id}: one job as it is. Read-only. -> {job, payload, ledger, decision}
+function commands.job(q)
+  local job = hash_of(J.key(q, q.a.id))
+  if not job.state then return { found = false } end
+  return { found = true, job = job, payload = text_of(J.key(q, q.a.id) .. ':payload') or '',
+    ledger = hash_of(q.p .. 'ledger:' .. job.key), decision = hash_of(q.p .. 'idem:' .. job.key) }
+end
+readonly.job = true
+
+-- list {state, limit}: ids in a state's container, oldest first. Read-only. -> {ids}
+function commands.list(q)
+  local containers = { ready = 'queue:enqueued', delayed = 'queue:delayed', running = 'queue:leases',
+    unknown = 'queue:unknown', blocked = 'queue:blocked', canary = 'queue:canary' }
+  return { ids = redis.call('ZRANGE', q.p .. (containers[q.a.state] or 'queue:enqueued'), 0, (q.a.limit or 100) - 1) }
+end
+readonly.list = true

@@ -1,0 +1,417 @@
+"""Parse what the functions answer into types, on arrival (the JSON shapes stand in each function's header)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sluicegate.admission import Decision
+from sluicegate.job import Effects, Job
+from sluicegate.telemetry import ClassFigures, GateView, ProviderWindow, RunView, Telemetry
+
+Body = Mapping[str, Any]
+
+
+def rows(body: Body, name: str) -> list[Any]:
+    """Take a list out of a reply; an empty one arrives as an empty object."""
+    value = body.get(name)
+    return value if isinstance(value, list) else []
+
+
+@dataclass(frozen=True, slots=True)
+class JobEvent:
+    """Report one job that was expired, or lost with its lease; slack in seconds."""
+
+    job_id: str
+    queue_class: str
+    attempt: int
+    deadline_slack_s: float
+    state: str = "expired"
+
+    @classmethod
+    def of(cls, body: Body) -> JobEvent:
+        return cls(
+            job_id=body["job_id"],
+            queue_class=body["queue_class"],
+            attempt=int(body["attempt"]),
+            deadline_slack_s=float(body["deadline_slack_s"]),
+            state=str(body.get("state", "expired")),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """Hold what one claim gave: jobs, and the gate it was decided under."""
+
+    drain_state: str
+    epoch: int
+    green: bool
+    jobs: tuple[Job, ...]
+    expired: tuple[JobEvent, ...]
+
+    @classmethod
+    def of(cls, body: Body) -> Claimed:
+        return cls(
+            drain_state=body["drain_state"],
+            epoch=int(body["epoch"]),
+            green=bool(body["green"]),
+            jobs=tuple(_job(job) for job in rows(body, "jobs")),
+            expired=tuple(JobEvent.of(event) for event in rows(body, "expired")),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Say what a settlement did: answer is ok, repeat or stale; state is where the job is now."""
+
+    answer: str
+    state: str
+    event: JobEvent | None
+
+    @classmethod
+    def of(cls, body: Body) -> Settled:
+        event = body.get("event")
+        return cls(body["answer"], body["state"], JobEvent.of(event) if event else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Renewed:
+    """Say which leases are no longer the worker's, and the gate now."""
+
+    lost: tuple[str, ...]
+    drain_state: str
+    epoch: int
+
+    @classmethod
+    def of(cls, body: Body) -> Renewed:
+        return cls(tuple(rows(body, "lost")), body["drain_state"], int(body["epoch"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """Report what a sweep ended; `more` says that its limit was reached."""
+
+    expired: tuple[JobEvent, ...]
+    lost: tuple[JobEvent, ...]
+    more: bool
+
+    @classmethod
+    def of(cls, body: Body) -> Swept:
+        return cls(
+            tuple(JobEvent.of(event) for event in rows(body, "expired")),
+            tuple(JobEvent.of(event) for event in rows(body, "lost")),
+            bool(body["more"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GateAnswer:
+    """Say what became of a gate move, and the gate now; `why` and `run` where the command gives them."""
+
+    answer: str
+    drain_state: str
+    epoch: int
+    pin: str | None = None
+    run: str = ""
+    why: str = ""
+    acknowledged: int = 0
+
+    @classmethod
+    def of(cls, body: Body) -> GateAnswer:
+        return cls(
+            answer=body["answer"],
+            drain_state=str(body.get("drain_state", "drain")),
+            epoch=int(body.get("epoch", 0)),
+            pin=body.get("pin"),
+            run=str(body.get("run", "")),
+            why=str(body.get("why", "")),
+            acknowledged=int(body.get("acknowledged", 0)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StepAnswer:
+    """Say what became of a run's step; `expired` where it drained, `more` where it has to be called again."""
+
+    answer: str
+    epoch: int
+    drain_state: str
+    expired: tuple[JobEvent, ...]
+    more: bool
+
+    @classmethod
+    def of(cls, body: Body) -> StepAnswer:
+        return cls(
+            answer=body["answer"],
+            epoch=int(body.get("epoch", 0)),
+            drain_state=str(body.get("drain_state", "drain")),
+            expired=tuple(JobEvent.of(event) for event in rows(body, "expired")),
+            more=bool(body.get("more", False)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """Hold a run as stored; timestamps in ms of Redis TIME, 0 for not yet."""
+
+    run_id: str
+    runbook: str
+    state: str
+    step: int
+    verb: str
+    fence: str
+    owner: str
+    trigger: str
+    actor: str
+    reason: str
+    digest: str
+    rollback_reason: str
+    started_at_ms: int
+    ended_at_ms: int
+    ended_by: str
+    ended_why: str
+
+    @property
+    def live(self) -> bool:
+        return self.state in ("running", "rolling_back")
+
+    @classmethod
+    def of(cls, body: Body) -> RunRecord:
+        return cls(
+            run_id=body["id"],
+            runbook=body["runbook"],
+            state=body["state"],
+            step=int(body.get("step", 0)),
+            verb=str(body.get("verb", "")),
+            fence=str(body.get("fence", "0")),
+            owner=str(body.get("owner", "")),
+            trigger=str(body.get("trigger", "")),
+            actor=str(body.get("actor", "")),
+            reason=str(body.get("reason", "")),
+            digest=str(body.get("digest", "")),
+            rollback_reason=str(body.get("rollback_reason", "")),
+            started_at_ms=int(body.get("started_at", 0)),
+            ended_at_ms=int(body.get("ended_at", 0)),
+            ended_by=str(body.get("ended_by", "")),
+            ended_why=str(body.get("ended_why", "")),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class JournalEntry:
+    """Hold one line of a run's journal; `detail` is JSON."""
+
+    entry_id: str
+    at_ms: int
+    seq: int
+    verb: str
+    phase: str
+    actor: str
+    text: str
+    detail: str
+
+    @classmethod
+    def of(cls, body: Body) -> JournalEntry:
+        return cls(
+            entry_id=body["id"],
+            at_ms=int(body["at"]),
+            seq=int(body["seq"]),
+            verb=body["verb"],
+            phase=body["phase"],
+            actor=body["actor"],
+            text=body["text"],
+            detail=body["detail"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RunHistory:
+    """Hold a run, its journal in order, and the approvals it has: step → who and why."""
+
+    run: RunRecord
+    journal: tuple[JournalEntry, ...]
+    approvals: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class RunClaim:
+    """Say whether there is a live run and whether it is the caller's now."""
+
+    run: RunRecord | None
+    owned: bool
+    fence: str
+
+    @classmethod
+    def of(cls, body: Body) -> RunClaim:
+        run = RunRecord.of(body["run"]) if body.get("run") else None
+        return cls(run, bool(body["owned"]), str(body.get("fence", "")))
+
+
+@dataclass(frozen=True, slots=True)
+class GateLogEntry:
+    """Hold one gate move as logged; figures as JSON."""
+
+    entry_id: str
+    at_ms: int
+    from_state: str
+    to_state: str
+    reason: str
+    actor: str
+    epoch: int
+    pin: str
+    run: str
+    note: str
+    figures: str
+
+    @classmethod
+    def of(cls, body: Body) -> GateLogEntry:
+        return cls(
+            entry_id=body["id"],
+            at_ms=int(body["at"]),
+            from_state=body["from"],
+            to_state=body["to"],
+            reason=body["reason"],
+            actor=body["actor"],
+            epoch=int(body["epoch"]),
+            pin=body["pin"],
+            run=body["run"],
+            note=body["note"],
+            figures=body["figures"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerView:
+    """Show one worker: when it was seen, the epoch it confirmed, the jobs it holds, its last stop report."""
+
+    worker_id: str
+    seen_ms_ago: int
+    epoch: int
+    inflight: int
+    report: str
+
+    @classmethod
+    def of(cls, body: Body) -> WorkerView:
+        return cls(body["id"], int(body["seen_ms_ago"]), int(body["epoch"]), int(body["inflight"]), body["report"])
+
+
+def admission(body: Body) -> Decision:
+    """Parse one admission decision."""
+    wait_ms = body.get("retry_after_ms")
+    return Decision(
+        accepted=bool(body["accepted"]),
+        job_id=body["job_id"],
+        reason=str(body.get("reason", "")),
+        retry_after_s=wait_ms / 1000 if wait_ms is not None else None,
+        replayed=bool(body.get("replayed", False)),
+    )
+
+
+def _job(body: Body) -> Job:
+    return Job(
+        job_id=body["id"],
+        job_class=body["class"],
+        cost_class=body["cost"],
+        deadline_ms=int(body["deadline"]),
+        attempt=int(body["attempt"]),
+        retries_used=int(body["retries"]),
+        idempotency_key=body["key"],
+        fence=int(body["fence"]),
+        epoch=int(body["epoch"]),
+        window=int(body["window"]),
+        effects=Effects(body["effects"]),
+        payload=body["payload"],
+        canary=body["canary"],
+    )
+
+
+def telemetry(body: Body, queue: str) -> Telemetry:
+    """Parse one reading; without stored settings only the gate says something."""
+    window = ProviderWindow(
+        seconds=body.get("window_ms", 0) / 1000,
+        calls=int(body.get("calls", 0)),
+        status_5xx=int(body.get("errors", 0)),
+        timeouts=int(body.get("timeouts", 0)),
+    )
+    oldest = body.get("oldest_at")
+    at_ms = int(body["at"])
+    classes: Mapping[str, Body] = body.get("classes") or {}
+    return Telemetry(
+        queue=queue,
+        at_ms=at_ms,
+        queue_age_p95_seconds=body.get("age_p95_ms", 0) / 1000,
+        oldest_job_age_seconds=max(0, at_ms - oldest) / 1000 if oldest is not None else 0.0,
+        oldest_ready_at_ms=int(oldest) if oldest is not None else None,
+        deadline_slack_p10_seconds=_seconds(body.get("slack_p10_ms")),
+        provider=window,
+        worker_inflight=int(body.get("inflight", 0)),
+        gate=_gate(body["gate"], int(body.get("canaries_required", 0))),
+        ready=int(body.get("ready", 0)),
+        delayed=int(body.get("delayed", 0)),
+        running=int(body.get("leases", 0)) - int(body.get("running_canaries", 0)),
+        unknown=int(body.get("unknown", 0)),
+        blocked=int(body.get("blocked", 0)),
+        canaries=int(body.get("canaries", 0)) + int(body.get("running_canaries", 0)),
+        doomed=int(body.get("doomed", 0)),
+        completions=int(body.get("completions", 0)),
+        predicted_wait_seconds=_seconds(body.get("predicted_wait_ms")),
+        snapshot_at_ms=int(body.get("snapshot_at", 0)),
+        settings_digest=body.get("digest", ""),
+        counters={name: int(value) for name, value in (body.get("counters") or {}).items()},
+        classes={name: _class_figures(figures) for name, figures in classes.items()},
+        class_counters={
+            name: {key: int(value) for key, value in (figures.get("counters") or {}).items()}
+            for name, figures in classes.items()
+        },
+        thresholds={name: float(value) for name, value in (body.get("thresholds") or {}).items()},
+    )
+
+
+def _seconds(ms: float | None) -> float | None:
+    return ms / 1000 if ms is not None else None
+
+
+def _class_figures(body: Body) -> ClassFigures:
+    return ClassFigures(
+        ready=int(body["ready"]),
+        delayed=int(body["delayed"]),
+        running=int(body["running"]),
+        unknown=int(body["unknown"]),
+        blocked=int(body["blocked"]),
+        queue_age_p95_seconds=body["age_p95_ms"] / 1000,
+        oldest_job_age_seconds=body["oldest_ms"] / 1000,
+        deadline_slack_p10_seconds=_seconds(body.get("slack_p10_ms")),
+        doomed=int(body["doomed"]),
+        deadline_seconds=body["deadline_ms"] / 1000,
+    )
+
+
+def _gate(body: Body, required: int) -> GateView:
+    run = body.get("run")
+    return GateView(
+        drain_state=body["drain_state"],
+        readable=bool(body["readable"]),
+        initialised=bool(body["initialised"]),
+        epoch=int(body["epoch"]),
+        reason=str(body.get("reason", "")),
+        actor=str(body.get("actor", "")),
+        since_ms=int(body.get("since", 0)),
+        rollback_reason=body.get("rollback_reason"),
+        pin=body.get("pin"),
+        pin_note=str(body.get("pin_note", "")),
+        green=bool(body.get("green", False)),
+        canary_ok_count=int(body.get("canary_ok", 0)),
+        canaries_required=required,
+        canary_failures=int(body.get("canary_failed", 0)),
+        ramp_percent=int(body["ramp"]) if body.get("ramp") is not None else None,
+        admission_ratio=body.get("admitted_percent", 0) / 100,
+        controller_seen_ms=int(body.get("seen", 0)),
+        duplicates_unacknowledged=int(body.get("duplicates", 0)),
+        limit_at_ms=int(body.get("limit_at", 0)),
+        run=RunView(run["id"], run["runbook"], run["verb"], run["state"]) if run else None,
+        decision=str(body.get("decision", "")),
+        decision_reason=str(body.get("decision_reason", "")),
+        raw_drain_state=body.get("raw_drain_state"),
+        raw_admission=body.get("raw_admission"),
+    )

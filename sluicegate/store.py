@@ -1,0 +1,367 @@
+"""The only doorway to Redis: one method a command, typed answers, and every failure translated here.
+
+A lost answer is `StoreUnavailable`: the command may have run, so whoever repeats it does so with the same request id.
+redis-py would retry ten times by itself, so its retries are off and both timeouts are set.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any, Self, cast
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from sluicegate import functions, keys, replies
+from sluicegate.admission import Decision
+from sluicegate.errors import StoreRejected, StoreUnavailable, UsageError
+from sluicegate.keys import Keys
+from sluicegate.telemetry import Telemetry
+
+logger = logging.getLogger(__name__)
+
+Arguments = Mapping[str, Any]
+_MISSING_FUNCTION = "Function not found"
+
+
+class Store:
+    """Call the function library of one queue; safe to share between threads.
+
+    The store remembers the highest epoch it has seen and sends it along: data that is older answers closed (SPEC §6).
+    """
+
+    def __init__(self, client: redis.Redis, queue: str, *, read_only: bool = False) -> None:
+        self._redis = client
+        self.keys = Keys.for_queue(queue)
+        self._read_only = read_only
+        self._scripts: dict[str, str] = {}
+        self._epoch = 0
+        self._lock = threading.Lock()
+        self._function_forbidden = False
+
+    @classmethod
+    def connect(
+        cls,
+        url: str,
+        queue: str = keys.DEFAULT_QUEUE,
+        *,
+        read_only: bool = False,
+        connect_timeout_s: float = 1.0,
+        timeout_s: float = 1.0,
+    ) -> Self:
+        """Prepare a store; does no I/O. Raises UsageError on an address that is not a Redis URL."""
+        try:
+            client = redis.Redis.from_url(
+                url,
+                decode_responses=True,
+                socket_connect_timeout=connect_timeout_s,
+                socket_timeout=timeout_s,
+                retry=Retry(NoBackoff(), 0),
+                retry_on_error=[],
+                health_check_interval=0,
+                lib_name=None,
+                lib_version=None,
+            )
+        except ValueError as error:
+            raise UsageError(f"{url!r} is not a Redis address: {error}.", "Use redis://HOST:PORT/DB.") from error
+        return cls(client, queue, read_only=read_only)
+
+    @property
+    def queue(self) -> str:
+        return self.keys.queue
+
+    @property
+    def epoch_seen(self) -> int:
+        return self._epoch
+
+    def close(self) -> None:
+        """Close every connection; safe twice."""
+        self._redis.close()
+
+    # The contract and the gate.
+
+    def init_queue(self, contract: str, digest: str, actor: str, reason: str) -> replies.GateAnswer:
+        """Open a new queue; `not_empty` where a queue lives already, `why` naming the key found."""
+        self.load()
+        body = self._call("init", {"contract": contract, "digest": digest, "actor": actor, "reason": reason})
+        return replies.GateAnswer(
+            answer=body["answer"],
+            drain_state="admit" if body["answer"] == "moved" else "drain",
+            epoch=int(body.get("epoch", 0)),
+            why=body.get("found", ""),
+        )
+
+    def apply_settings(self, contract: str, digest: str, actor: str, reason: str) -> str:
+        """Replace the stored contract; gives moved, unchanged or unreadable."""
+        body = self._call("apply_settings", {"contract": contract, "digest": digest, "actor": actor, "reason": reason})
+        return str(body["answer"])
+
+    def settings(self) -> Mapping[str, str]:
+        """Give the stored contract with its digest, and who wrote it when and why; empty without one."""
+        return {str(name): str(value) for name, value in self._call("settings", {}).items()}
+
+    def observe(self, timeout_s: float | None = None) -> Telemetry:
+        """Read every figure of one instant, in one read-only round trip of at most `timeout_s`."""
+        return replies.telemetry(self._call("observe", {}, timeout_s=timeout_s), self.queue)
+
+    def lead(self, controller: str) -> tuple[bool, str]:
+        """Take or renew the controller's lease; gives whether it leads, and its fence."""
+        body = self._call("lead", {"controller": controller})
+        return bool(body["leading"]), str(body["fence"])
+
+    def tick(self, fence: str) -> Telemetry:
+        """Adopt hand edits and find overdue limits, then read the figures."""
+        return replies.telemetry(self._call("tick", {"fence": fence}), self.queue)
+
+    def move_gate(
+        self, *, action: str, reason: str, exit_ok: bool, epoch: int, fence: str, figures: str
+    ) -> replies.GateAnswer:
+        """Apply the controller's decision; loosening needs the epoch that the figures were read at."""
+        arguments = {
+            "action": action,
+            "reason": reason,
+            "exit_ok": exit_ok,
+            "epoch": str(epoch),
+            "fence": fence,
+            "figures": figures,
+        }
+        return replies.GateAnswer.of(self._call("move_gate", arguments))
+
+    def order(self, order: str, actor: str, reason: str, *, pin: bool = True) -> replies.GateAnswer:
+        """Carry out a named person's order on the gate."""
+        return replies.GateAnswer.of(
+            self._call("order", {"order": order, "actor": actor, "reason": reason, "pin": pin})
+        )
+
+    def gate_log(self, limit: int = 50) -> tuple[replies.GateLogEntry, ...]:
+        """Give the newest gate moves, newest first."""
+        body = self._call("gate_log", {"limit": limit})
+        return tuple(replies.GateLogEntry.of(entry) for entry in replies.rows(body, "entries"))
+
+    def kill_switch(self, *, on: bool, actor: str, reason: str) -> None:
+        """Forbid, or allow again, every run that no named person asked for."""
+        self._call("kill_switch", {"on": on, "actor": actor, "reason": reason})
+
+    # Jobs.
+
+    def admit(self, jobs: Sequence[Arguments]) -> tuple[Decision, ...]:
+        """Decide a batch of at most 100 submissions (see admit.lua for their shape), in order."""
+        body = self._call("admit", {"jobs": list(jobs)})
+        if body.get("unreadable"):
+            return tuple(Decision(False, str(job["id"]), "admission_closed", None) for job in jobs)
+        return tuple(replies.admission(decision) for decision in replies.rows(body, "decisions"))
+
+    def claim(self, worker: str, request: str, slots: int, version: str = "") -> replies.Claimed:
+        """Take up to `slots` jobs and confirm the gate's epoch; the same request id gives the same jobs."""
+        arguments = {"worker": worker, "request": request, "slots": slots, "version": version}
+        return replies.Claimed.of(self._call("claim", arguments))
+
+    def intent(self, worker: str, job_id: str, fence: int) -> str:
+        """Record that a side effect may follow; gives go, stop (the gate says no) or stale."""
+        return str(self._call("intent", {"worker": worker, "id": job_id, "fence": str(fence)})["answer"])
+
+    def settle(self, arguments: Arguments) -> replies.Settled:
+        """End a worker's hold on a job (see settle.lua for the arguments)."""
+        return replies.Settled.of(self._call("settle", arguments))
+
+    def renew(self, worker: str, leases: Mapping[str, int]) -> replies.Renewed:
+        """Renew leases by job id → fence; gives the ids that are no longer this worker's."""
+        held = [{"id": job_id, "fence": str(fence)} for job_id, fence in leases.items()]
+        return replies.Renewed.of(self._call("renew", {"worker": worker, "leases": held}))
+
+    def hello(self, worker: str, version: str = "", report: str | None = None) -> str:
+        """Say that a worker lives, with its stop report if it has one; gives the effective gate."""
+        arguments: dict[str, Any] = {"worker": worker, "version": version}
+        if report is not None:
+            arguments["report"] = report
+        return str(self._call("hello", arguments)["drain_state"])
+
+    def goodbye(self, worker: str) -> None:
+        """Forget a worker that stops by itself."""
+        self._call("goodbye", {"worker": worker})
+
+    def workers(self) -> tuple[replies.WorkerView, ...]:
+        """Give the workers seen in the last minute."""
+        return tuple(replies.WorkerView.of(row) for row in replies.rows(self._call("workers", {}), "workers"))
+
+    def sweep(self, limit: int = 100) -> replies.Swept:
+        """Expire overdue jobs and find leases that ran out."""
+        return replies.Swept.of(self._call("sweep", {"limit": limit}))
+
+    def promote(self, limit: int = 100) -> int:
+        """Make delayed jobs ready whose time has come; gives how many."""
+        return int(self._call("promote", {"limit": limit})["promoted"])
+
+    def reconcile(self, job_id: str, outcome: str, *, actor: str, reason: str, source: str) -> tuple[str, str]:
+        """Move a job out of unknown or blocked; gives the answer (moved, refused, gone) and its state."""
+        arguments = {"id": job_id, "outcome": outcome, "actor": actor, "reason": reason, "source": source}
+        body = self._call("reconcile", arguments)
+        return str(body["answer"]), str(body["state"])
+
+    def confirm_duplicate(self, key: str, *, actor: str, note: str) -> None:
+        """Record that provider or ledger shows two effects for one key."""
+        self._call("duplicate", {"key": key, "actor": actor, "note": note})
+
+    def job(self, job_id: str) -> Mapping[str, Any] | None:
+        """Give one job's record, payload, ledger entry and decision, or None."""
+        body = self._call("job", {"id": job_id})
+        return body if body["found"] else None
+
+    def list_jobs(self, state: str, limit: int = 100) -> tuple[str, ...]:
+        """Give the ids in a state's container, oldest first."""
+        return tuple(replies.rows(self._call("list", {"state": state, "limit": limit}), "ids"))
+
+    def wait_for_work(self, timeout_s: float) -> bool:
+        """Block on the wake key for at most `timeout_s`; gives whether something may have changed."""
+        try:
+            return self._redis.blpop([self.keys("queue:wake")], timeout=timeout_s) is not None
+        except redis.exceptions.RedisError as error:
+            raise _translated(error) from error
+
+    # Runs.
+
+    def open_run(self, arguments: Arguments) -> replies.GateAnswer:
+        """Ask for a lock-holding run (see run.lua for the arguments)."""
+        return replies.GateAnswer.of(self._call("open_run", arguments))
+
+    def claim_run(self, executor: str, run: str, fence: str) -> replies.RunClaim:
+        """Own the live run, or renew the ownership under its fence."""
+        return replies.RunClaim.of(self._call("claim_run", {"executor": executor, "run": run, "fence": fence}))
+
+    def commit_step(self, arguments: Arguments) -> replies.StepAnswer:
+        """Make one effect of a run and its journal entry, under the fence (see run.lua for the arguments)."""
+        return replies.StepAnswer.of(self._call("commit_step", arguments))
+
+    def approve(self, run: str, step: str, *, actor: str, reason: str) -> str:
+        """Give a person's word for a step that waits for it; moved, unchanged or gone."""
+        return str(self._call("approve", {"run": run, "step": step, "actor": actor, "reason": reason})["answer"])
+
+    def run(self, run: str) -> replies.RunHistory | None:
+        """Give a run with its journal and approvals, or None."""
+        body = self._call("run", {"run": run})
+        if not body["found"]:
+            return None
+        journal = tuple(replies.JournalEntry.of(entry) for entry in replies.rows(body, "journal"))
+        return replies.RunHistory(replies.RunRecord.of(body["run"]), journal, body.get("approvals") or {})
+
+    def runs(self, limit: int = 20) -> tuple[replies.RunRecord, ...]:
+        """Give the newest lock-holding runs, newest first."""
+        return tuple(replies.RunRecord.of(run) for run in replies.rows(self._call("runs", {"limit": limit}), "runs"))
+
+    # Snapshot.
+
+    def snapshot_ids(self) -> Mapping[str, Any]:
+        """Give the ids with scores of every container of one instant (see snapshot.lua)."""
+        return self._call("snapshot", {}, timeout_s=10.0)
+
+    def records(self, ids: Sequence[str], refusal_keys: Sequence[str] = ()) -> Mapping[str, Any]:
+        """Give the records of at most 100 jobs and the decisions of at most 100 refused keys."""
+        return self._call("records", {"ids": list(ids), "keys": list(refusal_keys)})
+
+    # Transport.
+
+    def ping(self) -> None:
+        """Raise StoreError unless the server answers."""
+        try:
+            self._redis.ping()
+        except redis.exceptions.RedisError as error:
+            raise _translated(error) from error
+
+    def load(self) -> None:
+        """Load the function library; an identical or forbidden one is left alone."""
+        try:
+            self._redis.function_load(functions.library())
+        except redis.exceptions.ResponseError as error:
+            if "already exists" in str(error):
+                return
+            if isinstance(error, redis.exceptions.NoPermissionError) or "unknown command" in str(error):
+                self._function_forbidden = True
+                return
+            raise _translated(error) from error
+        except redis.exceptions.RedisError as error:
+            raise _translated(error) from error
+
+    def _call(self, command: str, arguments: Arguments, timeout_s: float | None = None) -> Mapping[str, Any]:
+        packed = json.dumps(arguments, separators=(",", ":"))
+        try:
+            text = self._send(command, packed, timeout_s)
+        except redis.exceptions.RedisError as error:
+            raise _translated(error) from error
+        try:
+            body = json.loads(text)
+        except (TypeError, ValueError) as error:
+            raise StoreRejected(f"{command} answered something that is not JSON: {text!r:.100}") from error
+        self._remember_epoch(body)
+        return cast("Mapping[str, Any]", body)
+
+    def _send(self, command: str, packed: str, timeout_s: float | None) -> str:
+        arguments = (self.keys(keys.GATE), self.keys.prefix, str(self._epoch), packed)
+        if self._read_only or self._function_forbidden:
+            return self._send_script(command, arguments, timeout_s)
+        name = functions.function_name(command)
+        try:
+            return str(self._execute(timeout_s, "FCALL", name, 1, *arguments))
+        except redis.exceptions.ResponseError as error:
+            if _MISSING_FUNCTION not in str(error):
+                raise
+        self.load()
+        if self._function_forbidden:
+            return self._send_script(command, arguments, timeout_s)
+        return str(self._execute(timeout_s, "FCALL", name, 1, *arguments))
+
+    def _send_script(self, command: str, arguments: Sequence[str], timeout_s: float | None) -> str:
+        """Run the same source as a script: for a reader that cannot load, and where FUNCTION is forbidden."""
+        source = functions.script(command, read_only=self._read_only)
+        suffix = "_RO" if self._read_only else ""
+        if command in self._scripts:
+            try:
+                return str(self._execute(timeout_s, f"EVALSHA{suffix}", self._scripts[command], 1, *arguments))
+            except redis.exceptions.NoScriptError:
+                pass
+        self._scripts[command] = _sha1(source)
+        return str(self._execute(timeout_s, f"EVAL{suffix}", source, 1, *arguments))
+
+    def _execute(self, timeout_s: float | None, *words: str | int) -> object:
+        if timeout_s is None:
+            return self._redis.execute_command(*words)
+        connection = self._redis.connection_pool.get_connection()
+        try:
+            connection.send_command(*words)
+            if not connection.can_read(timeout=timeout_s):
+                raise redis.exceptions.TimeoutError(f"no answer within {timeout_s:.3f} s")
+            return connection.read_response()
+        except BaseException:
+            connection.disconnect()
+            raise
+        finally:
+            self._redis.connection_pool.release(connection)
+
+    def _remember_epoch(self, body: Mapping[str, Any]) -> None:
+        gate = body.get("gate")
+        raw = body.get("epoch") or (gate.get("epoch") if isinstance(gate, Mapping) else None)
+        if raw is None:
+            return
+        with self._lock:
+            self._epoch = max(self._epoch, int(raw))
+
+
+def _sha1(source: str) -> str:
+    return hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
+
+
+def _translated(error: redis.exceptions.RedisError) -> StoreUnavailable | StoreRejected:
+    """Translate redis-py's errors at the border: no answer is unavailable, an error answer is rejected."""
+    unavailable = (
+        redis.exceptions.ConnectionError,
+        redis.exceptions.TimeoutError,
+        redis.exceptions.BusyLoadingError,
+        redis.exceptions.ReadOnlyError,
+    )
+    if isinstance(error, unavailable):
+        return StoreUnavailable(str(error) or type(error).__name__)
+    return StoreRejected(str(error))
