@@ -1,0 +1,84 @@
+"""What an alert is: when it fires, who is woken, what the robot does and what a person does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from rules.cases import Case
+from sluicegate.gate import Runbook
+from sluicegate.telemetry import QUEUE_LABEL
+
+
+class Severity(StrEnum):
+    """Name who is woken."""
+
+    PAGE = "page"  # a person, now
+    TICKET = "ticket"  # a person, in the morning
+    NONE = "none"  # nobody; another machine listens
+
+
+class SluicegateAction(StrEnum):
+    """Name what Sluicegate does about it by itself."""
+
+    OBSERVE = "observe"  # nothing: a person decides
+    REJECT_NEW = "reject_new"  # the controller closes admission, workers go on
+    DRAIN = "drain"  # the webhook opens drain-and-recover
+    HOLD = "hold"  # nothing is loosened
+    ROLLBACK = "rollback"  # the webhook opens rollback-and-audit
+
+
+RUNBOOK_OF: dict[SluicegateAction, Runbook] = {
+    SluicegateAction.DRAIN: Runbook.DRAIN_AND_RECOVER,
+    SluicegateAction.ROLLBACK: Runbook.ROLLBACK_AND_AUDIT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """Hold one alert of one queue.
+
+    `signal` names the one figure it watches; `when` is the condition in words, `expression` in PromQL, a guard a line.
+    Durations are seconds; `seen_after_s` is what the expression itself needs to notice. Annotations hold no figures, so
+    a repeated notification says the same words. `cases` are the situations the unit tests are made from.
+    """
+
+    name: str
+    queue: str
+    signal: str
+    when: str
+    expression: str
+    for_s: float
+    severity: Severity
+    action: SluicegateAction
+    summary: str
+    description: str
+    by_itself: str
+    by_a_person: tuple[str, ...]
+    runbook_url: str
+    keep_firing_for_s: float = 0
+    seen_after_s: float = 0
+    cases: tuple[Case, ...] = field(default=(), repr=False)
+
+    @property
+    def runbook(self) -> Runbook | None:
+        """Name the recovery that the webhook's receiver starts, if any."""
+        return RUNBOOK_OF.get(self.action)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Give the labels the rule sets; `queue` is always one of them, or inhibition would reach strangers."""
+        labels = {
+            QUEUE_LABEL: self.queue,
+            "severity": self.severity.value,
+            "signal": self.signal,
+            "sluicegate_action": self.action.value,
+        }
+        if self.runbook is not None:
+            labels["runbook"] = self.runbook.value
+        return labels
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """Give what a person reads."""
+        return {"summary": self.summary, "description": self.description, "runbook_url": self.runbook_url}

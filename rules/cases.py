@@ -1,0 +1,71 @@
+"""What the generated unit tests say: situations as series, and how Prometheus' test files spell them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rules.promql import number
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """Hold a figure over time: its value at time 0 and how much it grows a second."""
+
+    value: float
+    slope_per_s: float = 0
+
+    def spell(self, first: int, steps: int, interval_s: float) -> str:
+        """Spell samples number `first` to `first + steps - 1`, `interval_s` apart."""
+        start = self.value + self.slope_per_s * first * interval_s
+        step = self.slope_per_s * interval_s
+        sign = "-" if step < 0 else "+"
+        return f"{number(start)}{sign}{number(abs(step))}x{steps - 1}"
+
+
+def clock(lag_s: float = 0) -> Signal:
+    """Give a timestamp that is always `lag_s` seconds behind; the tests' time starts at 0."""
+    return Signal(-lag_s, 1)
+
+
+# A series by its name and its labels beside job, instance and queue; None says that it is missing.
+Situation = Mapping[str, Signal | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Hold a lasting situation, as it differs from a healthy queue, and whether the alert fires in it.
+
+    `before` is what it grows out of; `labels` are those that the expression adds to the alert's own.
+    """
+
+    name: str
+    situation: Situation
+    fires: bool
+    labels: Mapping[str, str] = field(default_factory=dict)
+    before: Situation = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """Hold a situation that lasts for a number of samples; `exporter_up` off ends every series."""
+
+    situation: Situation
+    samples: int
+    exporter_up: bool = True
+
+
+def spell(key: str, phases: tuple[Phase, ...], interval_s: float) -> str:
+    """Spell one series over the phases; where it goes missing it is marked stale, as a failed scrape marks it."""
+    parts: list[str] = []
+    at, present = 0, False
+    for phase in phases:
+        signal = phase.situation.get(key) if phase.exporter_up else None
+        if signal is not None:
+            parts.append(signal.spell(at, phase.samples, interval_s))
+        elif present:
+            parts.append("stale" if phase.samples == 1 else f"stale _x{phase.samples - 1}")
+        else:
+            parts.append(f"_x{phase.samples}")
+        at, present = at + phase.samples, signal is not None
+    return " ".join(parts)

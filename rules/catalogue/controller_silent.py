@@ -1,0 +1,55 @@
+"""Nobody watches the queue: admission refuses by itself, and a person must look after the controller."""
+
+from __future__ import annotations
+
+from rules.alert import Alert, Severity, SluicegateAction
+from rules.cases import Case, Signal, clock
+from rules.promql import number
+from rules.scope import Scope
+from rules.situations import over, under
+from sluicegate import records
+from sluicegate.telemetry import CONTROLLER_SEEN_TIMESTAMP_SECONDS
+
+NAME = "SluicegateControllerSilent"
+
+
+def build(scope: Scope) -> Alert:
+    """Build the alert for a controller that has not ticked for longer than `controller_silent_s`."""
+    bound = scope.settings.contract.timings.controller_silent_s
+    return Alert(
+        name=NAME,
+        queue=scope.queue,
+        signal="controller",
+        when=f"the controller was last seen over {number(bound)} s ago",
+        expression=f"time() - {scope.series(records.CONTROLLER_SEEN)} > {number(bound)}",
+        for_s=scope.timing.for_s,
+        severity=Severity.PAGE,
+        action=SluicegateAction.OBSERVE,
+        summary=f"The controller of queue {scope.queue} is silent: admission refuses every job.",
+        description=(
+            f"No controller has ticked for more than {number(bound)} seconds. Workers go on with what was accepted, but"
+            " nobody would close the gate if the provider failed now."
+        ),
+        by_itself=(
+            "Admission answers controller_silent until a controller ticks again, and that looks before anything opens."
+            " No run can start or go on, for the executor lives in the same process."
+        ),
+        by_a_person=(
+            "See whether the automation service runs, and read its log.",
+            "If it runs, see whether it reaches Redis, and whether its clock agrees with the clock of Redis.",
+            "Start it again; two at once do no harm, one of them acts.",
+        ),
+        runbook_url=scope.runbook_url(NAME),
+        cases=_cases(bound),
+    )
+
+
+def _cases(bound: float) -> tuple[Case, ...]:
+    seen = CONTROLLER_SEEN_TIMESTAMP_SECONDS
+    return (
+        Case("just over the bound", {seen: clock(over(bound))}, fires=True),
+        Case("it stopped long ago", {seen: Signal(-2 * bound)}, fires=True),
+        Case("at the bound", {seen: clock(bound)}, fires=False),
+        Case("just under it", {seen: clock(under(bound))}, fires=False),
+        Case("no such series", {seen: None}, fires=False),
+    )

@@ -1,0 +1,153 @@
+"""Turn settings into files: rules, their unit tests, Alertmanager's configuration and the runbook pages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from rules.alert import Alert, Severity, SluicegateAction
+from rules.catalogue import build_catalogue, watchdog
+from rules.promql import duration
+from rules.render import render
+from rules.routing import (
+    AUTOMATION_RECEIVER,
+    HEARTBEAT_RECEIVER,
+    NOBODY_RECEIVER,
+    PAGES_RECEIVER,
+    inhibitions,
+)
+from rules.scope import Scope
+from rules.unit_tests import TestMaker
+from sluicegate.errors import SettingsError
+from sluicegate.records import RECORDS, Record
+from sluicegate.settings import Settings
+
+RULES_FILE = "sluicegate.rules.yml"
+TESTS_FILE = "sluicegate.test.yml"
+ALERTMANAGER_FILE = "alertmanager.yml"
+
+_WAKES = {
+    Severity.PAGE: "a person, now",
+    Severity.TICKET: "a person, in the morning",
+    Severity.NONE: "nobody",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Hold one rule group: its rules are evaluated one after another, records before the alerts that read them."""
+
+    name: str
+    records: tuple[Record, ...]
+    alerts: tuple[Alert, ...] = ()
+
+
+def catalogue(settings: Settings) -> tuple[Alert, ...]:
+    """Build the alerts of the settings' queue."""
+    return build_catalogue(Scope(settings))
+
+
+def groups(settings: Settings) -> tuple[Group, ...]:
+    """Put the records that alerts read into one group with them, and what only panels plot into another."""
+    alerts = catalogue(settings)
+    read = tuple(record for record in RECORDS if any(f"{record.name}{{" in alert.expression for alert in alerts))
+    plotted = tuple(record for record in RECORDS if record not in read)
+    return (
+        Group(f"sluicegate-{settings.queue}-alerts", read, alerts),
+        Group(f"sluicegate-{settings.queue}-panels", plotted),
+    )
+
+
+def render_rules(settings: Settings) -> str:
+    """Render the recording and alert rules of the settings' queue as a Prometheus rule file."""
+    return render(
+        "sluicegate.rules.yml.j2",
+        queue=settings.queue,
+        groups=groups(settings),
+        interval=duration(settings.monitoring.evaluation_interval_s),
+        selector=Scope(settings).exporter_selector,
+    )
+
+
+def render_tests(settings: Settings) -> str:
+    """Render promtool's unit tests for the rule file beside them."""
+    scope = Scope(settings)
+    return render(
+        "sluicegate.test.yml.j2",
+        rule_file=RULES_FILE,
+        scrape_s=scope.timing.scrape_s,
+        evaluation_s=scope.timing.evaluation_s,
+        groups=[group.name for group in groups(settings)],
+        tests=TestMaker(scope, catalogue(settings)).make(),
+    )
+
+
+def render_alertmanager(settings: Settings, *, bearer_token_file: Path | None = None) -> str:
+    """Render Alertmanager's configuration: the webhook, the placeholders for people, and the inhibitions.
+
+    Raises SettingsError when the automation service asks for a token and no file holds it for Alertmanager.
+    """
+    if settings.automation.token and bearer_token_file is None:
+        raise SettingsError(
+            "automation.token is set, but no file holds it for Alertmanager, so its webhooks would be refused.",
+            "Write the token into a file that Alertmanager can read and pass --bearer-token-file FILE.",
+        )
+    return render(
+        "alertmanager.yml.j2",
+        monitoring=settings.monitoring,
+        automation=AUTOMATION_RECEIVER,
+        pages=PAGES_RECEIVER,
+        heartbeat=HEARTBEAT_RECEIVER,
+        nobody=NOBODY_RECEIVER,
+        actions=[action.value for action in SluicegateAction if action is not SluicegateAction.OBSERVE],
+        page=Severity.PAGE.value,
+        watchdog=watchdog.NAME,
+        bearer_token_file=str(bearer_token_file) if bearer_token_file else None,
+        inhibitions=inhibitions(catalogue(settings)),
+    )
+
+
+def render_runbook_page(alert: Alert) -> str:
+    """Render the page that an alert's runbook_url leads to."""
+    return render("runbook.md.j2", alert=alert, wakes=_WAKES[alert.severity])
+
+
+def render_all(settings: Settings, out: Path, *, bearer_token_file: Path | None = None) -> dict[Path, str]:
+    """Render the three files for Prometheus and Alertmanager, by where they belong."""
+    return {
+        out / RULES_FILE: render_rules(settings),
+        out / TESTS_FILE: render_tests(settings),
+        out / ALERTMANAGER_FILE: render_alertmanager(settings, bearer_token_file=bearer_token_file),
+    }
+
+
+def render_pages(settings: Settings, out: Path) -> dict[Path, str]:
+    """Render the runbook page of every alert, by where it belongs."""
+    return {out / f"{alert.name}.md": render_runbook_page(alert) for alert in catalogue(settings)}
+
+
+def write_all(settings: Settings, out_dir: Path, *, bearer_token_file: Path | None = None) -> tuple[Path, ...]:
+    """Write the three files into a folder, which is made, and return their paths: rules, tests, Alertmanager."""
+    files = render_all(settings, out_dir, bearer_token_file=bearer_token_file)
+    write(files)
+    return tuple(files)
+
+
+def write(files: dict[Path, str]) -> None:
+    """Write rendered files; a file that says the same already is left alone.
+
+    Raises SettingsError when a place can't be written to.
+    """
+    for path in outdated(files):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(files[path], encoding="utf-8")
+        except OSError as error:
+            raise SettingsError(
+                f"{path} can't be written: {error.strerror}.", "Choose a folder that you may write to with --out."
+            ) from error
+
+
+def outdated(files: dict[Path, str]) -> tuple[Path, ...]:
+    """Return the paths whose content differs from what was rendered, or that are missing."""
+    return tuple(path for path, text in files.items() if not path.is_file() or path.read_text("utf-8") != text)

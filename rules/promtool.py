@@ -1,0 +1,74 @@
+"""Run promtool on rules and their unit tests: the generated ones and those written by hand."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rules.generate import RULES_FILE, TESTS_FILE, render_rules, render_tests
+from sluicegate.errors import UsageError
+from sluicegate.settings import Settings, default_settings
+
+# Tests by hand speak of the default thresholds, so they always run against the default settings' rules.
+HAND_WRITTEN = Path(__file__).resolve().parent / "tests"
+_LIMIT_S = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Hold what promtool said about one file."""
+
+    name: str
+    passed: bool
+    output: str
+
+
+def find_promtool() -> str:
+    """Return promtool's path.
+
+    Raises UsageError when it is not on the PATH.
+    """
+    found = shutil.which("promtool")
+    if found is None:
+        raise UsageError(
+            "promtool is not on the PATH, so the rules can't be tested.",
+            "Install Prometheus: on Debian it is the package `prometheus`; elsewhere promtool comes in its archive.",
+        )
+    return found
+
+
+def run_tests(settings: Settings) -> tuple[Verdict, ...]:
+    """Check the rules of these settings, run their generated tests, then the tests written by hand."""
+    promtool = find_promtool()
+    with tempfile.TemporaryDirectory(prefix="sluicegate-rules-") as name:
+        generated = Path(name) / "generated"
+        by_hand = Path(name) / "by-hand"
+        _lay(generated, {RULES_FILE: render_rules(settings), TESTS_FILE: render_tests(settings)})
+        tests = {path.name: path.read_text("utf-8") for path in sorted(HAND_WRITTEN.glob("*.test.yml"))}
+        _lay(by_hand, {RULES_FILE: render_rules(default_settings()), **tests})
+        return (
+            _run(promtool, ("check", "rules"), generated / RULES_FILE),
+            _run(promtool, ("test", "rules"), generated / TESTS_FILE),
+            *(_run(promtool, ("test", "rules"), by_hand / test) for test in tests),
+        )
+
+
+def _lay(folder: Path, files: dict[str, str]) -> None:
+    folder.mkdir()
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def _run(promtool: str, words: Sequence[str], file: Path) -> Verdict:
+    answer = subprocess.run(
+        [promtool, *words, str(file)], capture_output=True, text=True, check=False, timeout=_LIMIT_S
+    )
+    return Verdict(
+        f"{' '.join(words)} {file.parent.name}/{file.name}",
+        answer.returncode == 0,
+        (answer.stdout + answer.stderr).strip(),
+    )

@@ -1,0 +1,71 @@
+"""Who hears which alert, and which alert silences which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rules.alert import Alert, SluicegateAction
+from rules.catalogue import (
+    deadline_slack_low,
+    duplicate_side_effect,
+    queue_age_high,
+    recovery_hold,
+    telemetry_absent,
+    telemetry_stale,
+)
+from sluicegate.telemetry import QUEUE_LABEL
+
+AUTOMATION_RECEIVER = "sluicegate-automation"
+PAGES_RECEIVER = "pages"
+HEARTBEAT_RECEIVER = "heartbeat"
+NOBODY_RECEIVER = "nobody"
+
+# What may be silenced: advice that a graver alert of the same queue makes pointless. An alert that drains, rolls back
+# or says that figures are missing is never silenced; that would hide the reason for acting.
+_ADVICE = (queue_age_high.NAME, deadline_slack_low.NAME, recovery_hold.NAME)
+_EQUAL = (QUEUE_LABEL,)
+
+
+@dataclass(frozen=True, slots=True)
+class Inhibition:
+    """While one of `sources` fires, `targets` with the same `equal` labels are silent; `why` goes into the file."""
+
+    why: str
+    sources: tuple[str, ...]
+    targets: tuple[str, ...] = _ADVICE
+    equal: tuple[str, ...] = _EQUAL
+
+
+class Unlabelled(ValueError):
+    """Say that an inhibition names an alert without the label it is matched on: it would silence strangers."""
+
+
+def inhibitions(alerts: Sequence[Alert]) -> tuple[Inhibition, ...]:
+    """Return the inhibitions among these alerts.
+
+    Raises Unlabelled where a side lacks an `equal` label: Alertmanager takes two missing labels for equal ones.
+    """
+    drains = tuple(alert.name for alert in alerts if alert.action is SluicegateAction.DRAIN)
+    made = (
+        Inhibition("A drain includes refusing new jobs and holding.", drains),
+        Inhibition("A rollback includes all of that.", (duplicate_side_effect.NAME,)),
+        Inhibition(
+            "Blind: what the last figures advised is not advice any more.",
+            (telemetry_absent.NAME, telemetry_stale.NAME),
+        ),
+    )
+    check_labels(made, alerts)
+    return made
+
+
+def check_labels(made: Sequence[Inhibition], alerts: Sequence[Alert]) -> None:
+    """Raise Unlabelled for the first inhibition that names an alert which lacks one of its `equal` labels."""
+    labels = {alert.name: alert.labels for alert in alerts}
+    for inhibition in made:
+        for name in (*inhibition.sources, *inhibition.targets):
+            missing = [label for label in inhibition.equal if not labels.get(name, {}).get(label)]
+            if missing:
+                raise Unlabelled(
+                    f"The inhibition `{inhibition.why}` compares the label {missing[0]}, but the alert {name} has none."
+                )

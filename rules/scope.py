@@ -1,0 +1,116 @@
+"""What every alert of one queue is built from: its settings, its thresholds, and timings that fit together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rules.promql import duration, matchers
+from sluicegate import records
+from sluicegate.gate import DrainState
+from sluicegate.policy import Thresholds
+from sluicegate.records import Record
+from sluicegate.settings import Settings
+from sluicegate.telemetry import DRAIN_STATE, PENDING_STATE, QUEUE_LABEL, STATE_LABEL
+
+# Scrapes that may fail before the figures count as gone; one lost scrape is nobody's concern.
+_LOST_SCRAPES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Hold the durations of the rules, all in seconds."""
+
+    scrape_s: float
+    evaluation_s: float
+    for_s: float
+    keep_s: float
+    absent_for_s: float
+    stale_after_s: float
+
+    @classmethod
+    def of(cls, settings: Settings) -> Timing:
+        """Derive what must fit together.
+
+        A firing alert is kept at least until the alert for missing telemetry has joined it: figures that vanish must
+        never look like a recovery. So `keep_s` is `keep_firing_for_s`, or longer where that were too short.
+        """
+        monitoring = settings.monitoring
+        absent_for_s = max(monitoring.alert_for_s, _LOST_SCRAPES * monitoring.scrape_interval_s)
+        return cls(
+            scrape_s=monitoring.scrape_interval_s,
+            evaluation_s=monitoring.evaluation_interval_s,
+            for_s=monitoring.alert_for_s,
+            keep_s=max(monitoring.keep_firing_for_s, absent_for_s + 3 * monitoring.evaluation_interval_s),
+            absent_for_s=absent_for_s,
+            stale_after_s=(_LOST_SCRAPES + 1) * monitoring.scrape_interval_s,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Hold one queue's settings and write the pieces of PromQL that several alerts share."""
+
+    settings: Settings
+
+    @property
+    def queue(self) -> str:
+        return self.settings.queue
+
+    @property
+    def thresholds(self) -> Thresholds:
+        return self.settings.contract.thresholds
+
+    @property
+    def timing(self) -> Timing:
+        return Timing.of(self.settings)
+
+    @property
+    def exporter_selector(self) -> str:
+        """Select what the exporter shows of this queue; the job keeps strangers with the same metric names out."""
+        return matchers({"job": self.settings.monitoring.exporter_job, QUEUE_LABEL: self.queue})
+
+    def runbook_url(self, alert: str) -> str:
+        return f"{self.settings.monitoring.runbook_base_url.rstrip('/')}/{alert}.md"
+
+    def series(self, record: Record, **labels: str) -> str:
+        """Select this queue's series of a record."""
+        return f"{record.name}{{{matchers({QUEUE_LABEL: self.queue, **labels})}}}"
+
+    def drain_state(self, state: DrainState) -> str:
+        """Select the gate's series for one state."""
+        return self.series(records.DRAIN_STATE, **{DRAIN_STATE: state.value})
+
+    @property
+    def unless_recovering(self) -> str:
+        """Guard: in `recovering` the kept backlog is old by design."""
+        return f"unless on ({QUEUE_LABEL}) {self.drain_state(DrainState.RECOVERING)} == 1"
+
+    @property
+    def unless_unproven(self) -> str:
+        """Guard: in `recovering` the canaries come first, and until they are green everything is held anyway."""
+        return (
+            f"unless on ({QUEUE_LABEL}) ({self.drain_state(DrainState.RECOVERING)} == 1"
+            f" and on ({QUEUE_LABEL}) {self.series(records.CANARY_OK_COUNT)}"
+            f" < {self.settings.contract.canaries_required})"
+        )
+
+    @property
+    def unless_empty(self) -> str:
+        """Guard: with nothing waiting, an age is a leftover."""
+        return f"unless on ({QUEUE_LABEL}) {self.series(records.JOBS, **{STATE_LABEL: PENDING_STATE})} == 0"
+
+    @property
+    def unless_frozen(self) -> str:
+        """Guard: figures that stand still say nothing about now."""
+        return f"unless on ({QUEUE_LABEL}) {self.frozen}"
+
+    @property
+    def frozen(self) -> str:
+        """Compare the reading's own timestamp with itself a moment ago, so that no two clocks have to agree."""
+        snapshot = self.series(records.SNAPSHOT)
+        return f"{snapshot} == {snapshot} offset {duration(self.timing.stale_after_s)}"
+
+
+def guarded(condition: str, *guards: str) -> str:
+    """Write a condition and its guards, one a line."""
+    return "\n".join((condition, *guards))

@@ -1,0 +1,227 @@
+"""Make promtool's unit tests for a catalogue: around every threshold, around every `for`, and in the dark."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rules.alert import Alert
+from rules.cases import Case, Phase, Signal, Situation, spell
+from rules.catalogue import telemetry_absent, watchdog
+from rules.promql import matchers
+from rules.scope import Scope
+from rules.situations import healthy, jobs
+from sluicegate.telemetry import QUEUE_LABEL, WORKER_INFLIGHT
+
+_FIRST_EXPORTER = "exporter-1:9108"
+_SECOND_EXPORTER = "exporter-2:9108"
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """Say that an alert fires, once and with these labels and annotations, or does not, at a time in seconds."""
+
+    at_s: float
+    alert: Alert
+    fires: bool
+    extra_labels: Mapping[str, str]
+    why: str
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return {**self.alert.labels, **self.extra_labels}
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """Fill the label placeholders as Prometheus will."""
+        filled = {}
+        for name, text in self.alert.annotations.items():
+            for label, value in self.labels.items():
+                text = text.replace("{{ $labels." + label + " }}", value)  # noqa: PLW2901 (one replacement a label)
+            filled[name] = text
+        return filled
+
+
+@dataclass(frozen=True, slots=True)
+class UnitTest:
+    """Hold one test: series as promtool spells them, and what is expected when."""
+
+    name: str
+    series: Mapping[str, str]
+    expectations: tuple[Expectation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ticks:
+    """Count time in steps on which a scrape and an evaluation fall together, so that no boundary is blurred."""
+
+    scrape_ms: int
+    evaluation_ms: int
+
+    @classmethod
+    def of(cls, scope: Scope) -> Ticks:
+        return cls(round(scope.timing.scrape_s * 1000), round(scope.timing.evaluation_s * 1000))
+
+    @property
+    def step_s(self) -> float:
+        return math.lcm(self.scrape_ms, self.evaluation_ms) / 1000
+
+    @property
+    def evaluation_s(self) -> float:
+        return self.evaluation_ms / 1000
+
+    def aligned(self, seconds: float) -> float:
+        """Round a duration up to a step."""
+        return math.ceil(round(seconds / self.step_s, 9)) * self.step_s
+
+    def evaluated(self, seconds: float) -> float:
+        """Round a duration up to an evaluation: that is when Prometheus sees that it has passed."""
+        return math.ceil(round(seconds / self.evaluation_s, 9)) * self.evaluation_s
+
+    def samples(self, seconds: float) -> int:
+        """Count the scrapes in a duration that is a whole number of steps."""
+        return round(seconds * 1000) // self.scrape_ms
+
+
+class TestMaker:
+    """Make the tests of one queue's catalogue."""
+
+    def __init__(self, scope: Scope, alerts: Sequence[Alert]) -> None:
+        self._scope = scope
+        self._alerts = alerts
+        self._healthy = healthy(scope)
+        self._ticks = Ticks.of(scope)
+
+    def make(self) -> tuple[UnitTest, ...]:
+        """Return every test, in the order of the catalogue."""
+        return (
+            self._quiet("a healthy queue, nothing fires", {}),
+            self._quiet("row 1, utilization at 100 % and no deadline at risk, nothing fires", self._busy()),
+            *(test for alert in self._alerts for test in self._tests_of(alert)),
+        )
+
+    def _tests_of(self, alert: Alert) -> Iterator[UnitTest]:
+        firing = [case for case in alert.cases if case.fires]
+        silent = [case for case in alert.cases if not case.fires]
+        if silent:
+            yield self._silent(alert, silent)
+        yield from (self._firing(alert, case) for case in firing)
+        if alert.name == watchdog.NAME:
+            return
+        yield self._two_exporters(alert, firing[0])
+        yield self._from_start_to_end(alert, firing[0])
+        if alert.keep_firing_for_s:
+            yield self._in_the_dark(alert, firing[0])
+
+    def _busy(self) -> Situation:
+        limit = self._scope.settings.contract.max_running
+        return {
+            WORKER_INFLIGHT: Signal(limit),
+            jobs("running"): Signal(limit),
+            "process_cpu_seconds_total": Signal(0, 2),
+            'node_load1{cpu="all"}': Signal(64),
+            "redis_memory_used_bytes": Signal(2**33),
+            "redis_memory_max_bytes": Signal(2**33),
+        }
+
+    def _quiet(self, name: str, situation: Situation) -> UnitTest:
+        lasts = max(self._settles(alert) for alert in self._alerts)
+        expected = tuple(Expectation(lasts, alert, alert.name == watchdog.NAME, {}, "") for alert in self._alerts)
+        return UnitTest(name, self._series((self._phase(situation, lasts),)), expected)
+
+    def _silent(self, alert: Alert, cases: Sequence[Case]) -> UnitTest:
+        """Let one situation follow another: none fires, so none is kept into the next, and one test is enough."""
+        phases: list[Phase] = []
+        expected: list[Expectation] = []
+        now = 0.0
+        for case in cases:
+            if case.before:
+                lead = self._ticks.aligned(self._scope.timing.stale_after_s)
+                phases.append(self._phase(case.before, lead))
+                now += lead
+            phases.append(self._phase(case.situation, self._settles(alert)))
+            now += self._settles(alert)
+            # The last scrape of a case is one step before the next begins.
+            expected.append(Expectation(now - self._ticks.step_s, alert, False, {}, case.name))
+        return UnitTest(f"{alert.name}, silent", self._series(tuple(phases)), tuple(expected))
+
+    def _firing(self, alert: Alert, case: Case) -> UnitTest:
+        lasts = self._settles(alert)
+        series = self._series((self._phase(case.situation, lasts),))
+        return UnitTest(f"{alert.name}, {case.name}", series, (Expectation(lasts, alert, True, case.labels, ""),))
+
+    def _two_exporters(self, alert: Alert, case: Case) -> UnitTest:
+        lasts = self._settles(alert)
+        phases = (self._phase(case.situation, lasts),)
+        series = {**self._series(phases), **self._series(phases, _SECOND_EXPORTER)}
+        expected = Expectation(lasts, alert, True, case.labels, "")
+        return UnitTest(f"{alert.name}, two exporters on one queue are one alert", series, (expected,))
+
+    def _settles(self, alert: Alert) -> float:
+        """Give how long a situation lasts until its alert surely fires."""
+        return self._ticks.aligned(alert.seen_after_s) + self._ticks.aligned(alert.for_s) + 2 * self._ticks.step_s
+
+    def _from_start_to_end(self, alert: Alert, case: Case) -> UnitTest:
+        """Begin and end the situation: silent until `for` has passed, firing until the keep has passed."""
+        ticks = self._ticks
+        begins = self._settles(alert)
+        fires = begins + ticks.evaluated(alert.seen_after_s) + ticks.evaluated(alert.for_s)
+        ends = ticks.aligned(fires) + ticks.step_s
+        over = ends + ticks.evaluated(alert.keep_firing_for_s)
+        after = ticks.aligned(over) + ticks.step_s
+        series = self._series(
+            (
+                self._phase({}, begins),
+                self._phase(case.situation, ends - begins),
+                self._phase({}, after - ends),
+            )
+        )
+        moments = {
+            fires - ticks.evaluation_s: (False, "a moment before `for` has passed"),
+            fires: (True, "`for` has passed"),
+            over - ticks.evaluation_s: (True, "it is over, and kept for a moment more"),
+            over: (False, "the keep has passed"),
+        }
+        expected = tuple(Expectation(at, alert, firing, case.labels, why) for at, (firing, why) in moments.items())
+        return UnitTest(f"{alert.name}, begins and ends", series, expected)
+
+    def _in_the_dark(self, alert: Alert, case: Case) -> UnitTest:
+        """Let the exporter vanish while the alert fires: the absence must be told before the alert lapses."""
+        ticks, timing = self._ticks, self._scope.timing
+        dark = self._settles(alert)
+        told = dark + ticks.evaluated(timing.absent_for_s)
+        lapses = dark + ticks.evaluated(alert.keep_firing_for_s)
+        series = self._series(
+            (
+                self._phase(case.situation, dark),
+                Phase({}, ticks.samples(ticks.aligned(lapses - dark)), exporter_up=False),
+            )
+        )
+        absent = next(candidate for candidate in self._alerts if candidate.name == telemetry_absent.NAME)
+        expected = (
+            Expectation(told, absent, True, {}, "the absence is told"),
+            Expectation(told, alert, True, case.labels, "while the alert is kept"),
+            Expectation(lapses - ticks.evaluation_s, alert, True, case.labels, "to its last moment"),
+            Expectation(lapses, absent, True, {}, "and the absence still is when it lapses"),
+        )
+        return UnitTest(f"{alert.name}, the exporter vanishes and it does not end in silence", series, expected)
+
+    def _phase(self, situation: Situation, seconds: float) -> Phase:
+        return Phase({**self._healthy, **situation}, self._ticks.samples(seconds))
+
+    def _series(self, phases: tuple[Phase, ...], instance: str = _FIRST_EXPORTER) -> dict[str, str]:
+        keys = dict.fromkeys(key for phase in phases for key in phase.situation)
+        interval_s = self._scope.timing.scrape_s
+        return {
+            self._full(key, instance): spell(key, phases, interval_s)
+            for key in keys
+            if any(phase.situation.get(key) is not None for phase in phases)
+        }
+
+    def _full(self, key: str, instance: str) -> str:
+        metric, _, labels = key.removesuffix("}").partition("{")
+        common = matchers(
+            {"job": self._scope.settings.monitoring.exporter_job, "instance": instance, QUEUE_LABEL: self._scope.queue}
+        )
+        return f"{metric}{{{','.join(filter(None, (common, labels)))}}}"
