@@ -484,5 +484,10 @@ def _fallen_behind(state: GateState) -> GateState:
     if state.stored is not Stored.OK:
         return state
     return replace(
-        _closed(state, None), drain_state=DrainState.ADMIT, rollback_reason=None, duplicates=False, behind=True
+        _closed(state, None),
+        drain_state=DrainState.ADMIT,
+        rollback_reason=None,
+        duplicates=False,
+        audited=False,
+        behind=True,
     )
