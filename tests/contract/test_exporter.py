@@ -1,0 +1,359 @@
+"""The exporter on real servers: what it shows of a queue, and what it does when there is nothing to read."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import httpx
+import pytest
+import redis
+from prometheus_client.parser import text_string_to_metric_families as parse_text
+
+from drill.children import Children
+from drill.server import QueueServer
+from exporter.acl import acl_line
+from exporter.server import Exporter
+from sluicegate.settings import Settings, default_settings
+from sluicegate.store import Store
+from sluicegate.telemetry import STABLE_FIELDS
+
+BUDGET_S = 1.0
+WAIT_S = 10.0
+PASSWORD = "reader-of-figures"
+
+Page = dict[tuple[str, ...], float]
+
+
+def settings_for(url: str, budget_s: float = BUDGET_S) -> Settings:
+    base = default_settings()
+    listening = base.exporter.model_copy(update={"port": 0, "scrape_budget_s": budget_s})
+    return base.model_copy(update={"redis_url": url, "exporter": listening})
+
+
+@contextmanager
+def serving(url: str, queues: Sequence[str] = ()) -> Iterator[Exporter]:
+    """Run an exporter in this process on a free port."""
+    exporter = Exporter(settings_for(url), queues)
+    exporter.start()
+    try:
+        yield exporter
+    finally:
+        exporter.stop()
+
+
+def scrape(exporter: Exporter, timeout: str = "1") -> Page:
+    """Scrape once and give (name, queue, values of the other labels) → value; an answer that is not 200 fails."""
+    headers = {"X-Prometheus-Scrape-Timeout-Seconds": timeout}
+    answer = httpx.get(f"{exporter.url}/metrics", headers=headers, timeout=WAIT_S)
+    assert answer.status_code == 200
+    page: Page = {}
+    for family in parse_text(answer.text):
+        for sample in family.samples:
+            labels = dict(sample.labels)
+            queue = (labels.pop("queue"),) if "queue" in labels else ()
+            page[sample.name, *queue, *(labels[name] for name in sorted(labels))] = sample.value
+    return page
+
+
+def names_of(page: Page, queue: str = "default") -> set[str]:
+    return {key[0] for key in page if key[1:2] == (queue,)}
+
+
+def execute(client: redis.Redis, *words: str) -> object:
+    """Send a command as it stands."""
+    return client.execute_command(*words)  # type: ignore[no-untyped-call]
+
+
+def wait_until(holds: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not holds():
+        assert time.monotonic() < deadline, f"{what} did not become true within {WAIT_S:g} s"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def store(redis_url: str) -> Iterator[Store]:
+    """Open the queue `default` and give the store that may write to it."""
+    opened = Store.connect(redis_url)
+    contract = default_settings().contract
+    assert opened.init_queue(contract.for_redis(), contract.digest(), "ada", "a test").answer == "moved"
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def client(redis_url: str) -> Iterator[redis.Redis]:
+    """Give a plain client, as a person would use one."""
+    with redis.Redis.from_url(redis_url, decode_responses=True) as plain:
+        yield plain
+
+
+def submit(store: Store, *numbers: int) -> None:
+    jobs = [
+        {
+            "id": f"job-{number}",
+            "key": f"key-{number}",
+            "class": "lint-fix",
+            "cost_class": "",
+            "deadline_ms": 0,
+            "payload": "{}",
+            "fp": f"fp-{number}",
+        }
+        for number in numbers
+    ]
+    assert all(decision.accepted for decision in store.admit(jobs))
+
+
+def finish(store: Store, request: str, calls: Sequence[str]) -> None:
+    """Claim a job for every call and settle each with its outcome."""
+    claimed = store.claim("worker-1", request, len(calls)).jobs
+    assert len(claimed) == len(calls)
+    for job, kind in zip(claimed, calls, strict=True):
+        settled = store.settle(
+            {
+                "worker": "worker-1",
+                "id": job.job_id,
+                "fence": str(job.fence),
+                "request": f"{request}-{job.job_id}",
+                "outcome": "succeeded" if kind == "ok" else "retry",
+                "delay_ms": 20_000,
+                "call": {"kind": kind, "latency_ms": 5},
+            }
+        )
+        assert settled.answer == "ok"
+
+
+def test_a_new_queue_shows_the_nine_fields_and_admits(store: Store, redis_url: str) -> None:
+    with serving(redis_url) as exporter:
+        page = scrape(exporter)
+
+    without_sample = {"deadline_slack_p10_seconds", "provider_5xx_rate", "provider_timeout_rate"}
+    assert names_of(page) & set(STABLE_FIELDS) == set(STABLE_FIELDS) - without_sample
+    assert page["queue_age_p95_seconds", "default"] == 0
+    assert page["drain_state", "default", "admit"] == 1
+    assert page["sluicegate_redis_up", "default"] == 1
+    assert page["sluicegate_collector_success", "default"] == 1
+    assert page["sluicegate_gate_initialised", "default"] == 1
+    assert page["sluicegate_admission_ratio", "default"] == 1
+    assert page["sluicegate_threshold", "default", "drain_age_p95_seconds"] == 25
+
+
+def test_jobs_are_seen_as_they_move(store: Store, redis_url: str) -> None:
+    submit(store, 1, 2, 3)
+    with serving(redis_url) as exporter:
+        waiting = scrape(exporter)
+        store.claim("worker-1", "request-1", 2)
+        running = scrape(exporter)
+
+    assert waiting["sluicegate_jobs", "default", "pending"] == 3
+    assert 0 <= waiting["oldest_job_age_seconds", "default"] < WAIT_S
+    assert 60 - WAIT_S < waiting["deadline_slack_p10_seconds", "default"] <= 60
+    assert waiting["sluicegate_class_admitted_total", "default", "lint-fix"] == 3
+    assert (running["worker_inflight", "default"], running["sluicegate_jobs", "default", "pending"]) == (2, 1)
+    assert running["sluicegate_class_jobs", "default", "lint-fix", "running"] == 2
+
+
+def test_rates_counters_and_two_exporters_agree_and_a_restart_loses_nothing(store: Store, redis_url: str) -> None:
+    submit(store, *range(6))
+    finish(store, "request-1", ["ok", "ok", "ok", "5xx", "timeout", "refused"])
+    with serving(redis_url) as one, serving(redis_url) as other:
+        pages = [scrape(one), scrape(other)]
+    with serving(redis_url) as restarted:
+        pages.append(scrape(restarted))
+
+    for page in pages:
+        assert page["provider_5xx_rate", "default"] == pytest.approx(1 / 6)
+        assert page["provider_timeout_rate", "default"] == pytest.approx(1 / 6)
+        assert page["sluicegate_provider_window_calls", "default"] == 6
+        assert page["sluicegate_provider_calls_total", "default", "ok"] == 3
+        assert page["sluicegate_class_deadline_outcomes_total", "default", "lint-fix", "met"] == 3
+        assert page["sluicegate_jobs", "default", "delayed"] == 3
+
+
+def test_a_server_without_the_queue_shows_drain_and_says_uninitialised(redis_url: str) -> None:
+    with serving(redis_url) as exporter:
+        page = scrape(exporter)
+
+    assert page["drain_state", "default", "drain"] == 1
+    assert page["sluicegate_gate_initialised", "default"] == 0
+    assert page["sluicegate_gate_readable", "default"] == 0
+    assert page["sluicegate_gate_pinned", "default", "uninitialised"] == 1
+    assert page["sluicegate_admission_ratio", "default"] == 0
+
+
+def test_a_raw_drain_is_shown_at_once_and_a_raw_open_changes_nothing(
+    store: Store, redis_url: str, client: redis.Redis
+) -> None:
+    with serving(redis_url) as exporter:
+        client.set("drain_state", "drain")
+        drained = scrape(exporter)
+        client.set("drain_state", "admit")
+        store.order("reject", "ada", "a test")
+        client.set("admission", "open")
+        opened = scrape(exporter)
+
+    assert drained["drain_state", "default", "drain"] == 1
+    assert opened["drain_state", "default", "reject_new"] == 1
+    assert opened["sluicegate_admission_ratio", "default"] == 0
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        ("SET", "drain_state", "opne"),
+        ("DEL", "control:gate"),
+        ("DEL", "admission"),
+        ("HDEL", "control:gate", "since"),
+        ("SET", "control:epoch", "many"),
+        ("SET", "control:gate", "a string where a hash belongs"),
+    ],
+    ids=" ".join,
+)
+def test_a_gate_that_is_missing_or_garbage_reads_as_drain(
+    store: Store, redis_url: str, client: redis.Redis, damage: tuple[str, ...]
+) -> None:
+    execute(client, *damage)
+
+    with serving(redis_url) as exporter:
+        page = scrape(exporter)
+
+    assert page["sluicegate_redis_up", "default"] == 1
+    assert [key[2] for key, at in page.items() if key[0] == "drain_state" and at == 1] == ["drain"]
+    assert page["sluicegate_gate_readable", "default"] == 0
+
+
+def test_a_key_of_a_wrong_type_costs_its_queue_the_figures_and_no_other_queue(
+    store: Store, redis_url: str, client: redis.Redis
+) -> None:
+    client.set("queue:enqueued", "a string where a sorted set belongs")
+
+    with serving(redis_url, ["default", "nightly"]) as exporter:
+        page = scrape(exporter)
+
+    assert page["sluicegate_redis_up", "default"] == 0
+    assert page["sluicegate_collector_failure", "default", "rejected"] == 1
+    assert not names_of(page) & set(STABLE_FIELDS)
+    assert page["sluicegate_redis_up", "nightly"] == 1
+    assert page["drain_state", "nightly", "drain"] == 1
+
+
+def test_it_starts_while_redis_is_down_and_shows_the_queue_once_it_is_there(server: QueueServer) -> None:
+    server.stop()
+    with serving(server.url) as exporter:
+        down = scrape(exporter)
+        server.restart()
+        up = scrape(exporter)
+        server.stop()
+        down_again = scrape(exporter)
+        server.restart()
+
+    for page in (down, down_again):
+        assert page["sluicegate_redis_up", "default"] == 0
+        assert page["sluicegate_collector_failure", "default", "unavailable"] == 1
+        assert not names_of(page) & set(STABLE_FIELDS)
+    assert up["sluicegate_redis_up", "default"] == 1
+    assert up["drain_state", "default", "drain"] == 1
+
+
+def test_a_hung_redis_costs_the_figures_and_not_the_answer(
+    store: Store, server: QueueServer, session_children: Children
+) -> None:
+    with serving(server.url) as exporter:
+        assert scrape(exporter)["sluicegate_redis_up", "default"] == 1
+        threads = threading.active_count()
+        session_children.suspend(server.kind.value)
+        try:
+            with ThreadPoolExecutor(3) as scrapers:
+                started = time.monotonic()
+                pages = list(scrapers.map(lambda _: scrape(exporter, "1"), range(3)))
+                took_s = time.monotonic() - started
+            again = scrape(exporter, "1")
+        finally:
+            session_children.resume(server.kind.value)
+        back = scrape(exporter)
+        wait_until(lambda: threading.active_count() <= threads, "the number of threads from before")
+
+    assert took_s < 1.0
+    for page in (*pages, again):
+        assert page["sluicegate_redis_up", "default"] == 0
+        assert not names_of(page) & set(STABLE_FIELDS)
+        assert ("process_open_fds",) in page
+    assert back["sluicegate_redis_up", "default"] == 1
+    assert back["drain_state", "default", "admit"] == 1
+
+
+def test_many_scrapes_at_once_hold_one_connection_and_one_thread_a_queue(
+    store: Store, redis_url: str, client: redis.Redis
+) -> None:
+    others = len(client.client_list())
+    with serving(redis_url, ["default", "nightly"]) as exporter, ThreadPoolExecutor(16) as scrapers:
+        pages = list(scrapers.map(lambda _: scrape(exporter, "10"), range(64)))
+        readers = [thread for thread in threading.enumerate() if thread.name.startswith("read")]
+        connections = len(client.client_list()) - others
+
+    assert all(page["sluicegate_redis_up", "default"] == 1 for page in pages)
+    assert len(readers) <= 2
+    assert connections <= 2
+    wait_until(lambda: len(client.client_list()) == others, "the exporter's connections gone")
+
+
+def test_the_user_of_the_acl_line_reads_the_figures_and_nothing_else(
+    store: Store, server: QueueServer, client: redis.Redis
+) -> None:
+    submit(store, 1)
+    words = acl_line("reader", ("default",)).replace("PASSWORD", PASSWORD).split()
+    execute(client, "ACL SETUSER", *words[2:])
+    url = server.url.replace("redis://", f"redis://reader:{PASSWORD}@")
+    try:
+        with serving(url) as exporter:
+            pages = [scrape(exporter), scrape(exporter)]
+        with redis.Redis.from_url(url) as reader:
+            for forbidden in (
+                ("SET", "drain_state", "admit"),
+                ("ZADD", "queue:enqueued", "1", "job-2"),
+                ("GET", "job:job-1:payload"),
+                ("HGETALL", "job:job-1"),
+                ("EVAL", "return 1", "0"),
+                ("EVAL_RO", "return redis.call('GET', 'job:job-1:payload')", "0"),
+                ("KEYS", "*"),
+                ("FLUSHALL",),
+            ):
+                with pytest.raises(redis.exceptions.ResponseError):
+                    execute(reader, *forbidden)
+    finally:
+        execute(client, "ACL DELUSER", "reader")
+
+    for page in pages:
+        assert page["sluicegate_redis_up", "default"] == 1
+        assert page["sluicegate_jobs", "default", "pending"] == 1
+
+
+def test_a_user_without_permission_is_a_reason_and_not_an_empty_queue(
+    store: Store, server: QueueServer, client: redis.Redis
+) -> None:
+    execute(client, "ACL SETUSER", "stranger", "reset", "on", f">{PASSWORD}", "%R~*", "-@all", "+ping")
+    try:
+        with serving(server.url.replace("redis://", f"redis://stranger:{PASSWORD}@")) as exporter:
+            page = scrape(exporter)
+    finally:
+        execute(client, "ACL DELUSER", "stranger")
+
+    assert page["sluicegate_redis_up", "default"] == 0
+    assert page["sluicegate_collector_failure", "default", "rejected"] == 1
+    assert not names_of(page) & set(STABLE_FIELDS)
+
+
+def test_stopping_frees_the_port_and_is_safe_twice_and_before_start(redis_url: str) -> None:
+    before = Exporter(settings_for(redis_url))
+    before.stop()
+    with serving(redis_url) as exporter:
+        url = exporter.url
+        assert httpx.get(f"{url}/healthz", timeout=WAIT_S).text == "ok\n"
+        exporter.stop()
+
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(f"{url}/healthz", timeout=WAIT_S)
