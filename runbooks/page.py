@@ -52,7 +52,7 @@ def _lines(runbook: Runbook, context: Context) -> Iterator[str]:
     yield ""
     yield "## Rollback"
     yield ""
-    yield "A rollback moves the gate to drain/closed first, pins it and revokes the run's fence; it never opens anything."
+    yield "A rollback moves the gate to drain/closed first, pins it and revokes the run's fence; it opens nothing."
     yield "Afterwards only a named person opens the gate: `sluicegate gate open --as NAME --reason WHY`."
     yield ""
     yield "| reason | what leads to it |"
@@ -62,7 +62,7 @@ def _lines(runbook: Runbook, context: Context) -> Iterator[str]:
     yield ""
     yield "## To stop it"
     yield ""
-    yield "`sluicegate automation abort RUN --as NAME --reason WHY` closes the gate, pins it and ends the run in one move."
+    yield "`sluicegate automation abort RUN --as NAME --reason WHY` closes the gate, pins it and ends the run at once."
 
 
 def _step(step: Step, runbook: Runbook, context: Context) -> Iterator[str]:

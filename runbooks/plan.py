@@ -100,13 +100,13 @@ def step_text(step: Step, runbook: Runbook, context: Context) -> str:
 
 def rollback_text(step: Step, runbook: Runbook, context: Context) -> str:
     """Say what a rollback from this step would do, in its order."""
+    if step.verb.value not in runbook.rollback.reasons:
+        return "none of its own: the gate is drain/closed and pinned already, and stays so when a named person aborts"
     calls = [line for hook in runbook.rollback.hooks if (line := hook.line(context)) is not None]
-    after = "; then " + "; then ".join(calls) if calls else "; no hook follows"
-    has_reason = step.verb.value in runbook.rollback.reasons
-    reason = f"reason {runbook.rollback.reason(step.verb)}" if has_reason else "by a person, with that person's reason"
+    after = "; then " + "; then ".join(calls) if calls else ""
     return (
-        f"move the gate to drain/{runbook.rollback.to} first, pinned {PinReason.ROLLED_BACK}, {reason}, "
-        f"and revoke the run's fence{after}"
+        f"move the gate to drain/{runbook.rollback.to} first, pinned {PinReason.ROLLED_BACK}, "
+        f"reason {runbook.rollback.reason(step.verb)}, and revoke the run's fence{after}"
     )
 
 
@@ -120,10 +120,5 @@ def _notes(runbook: Runbook, telemetry: Telemetry, context: Context) -> tuple[st
         notes.append(
             f"The queue runs under contract {telemetry.settings_digest}, these settings are {contract.digest()}: "
             f"the lines below are of these settings. `sluicegate queue apply` makes them one."
-        )
-    if telemetry.gate.duplicates_unacknowledged:
-        notes.append(
-            f"{telemetry.gate.duplicates_unacknowledged} duplicate side effects are not acknowledged: "
-            f"the controller rolls back before anything else."
         )
     return tuple(notes)

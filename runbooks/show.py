@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -72,9 +72,8 @@ def _line(line: PlanLine) -> Iterator[str]:
     yield f"   rollback from here: {line.rollback}"
 
 
-def _counts(pairs: Any) -> str:
-    figures = [(name, value) for name, value in pairs]
-    words = [f"{name} {'no sample' if value is None else plain(round(float(value), 3))}" for name, value in figures]
+def _counts(pairs: Iterable[tuple[str, float | None]]) -> str:
+    words = [f"{name} {'no sample' if value is None else plain(round(value, 3))}" for name, value in pairs]
     return ", ".join(words) if words else "none"
 
 

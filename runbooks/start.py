@@ -34,6 +34,7 @@ def obstacles(runbook: Runbook, telemetry: Telemetry, context: Context) -> tuple
         _readable(telemetry),
         _pinned(runbook, telemetry),
         _live(runbook, telemetry),
+        _duplicates(runbook, telemetry),
         _confirmed(runbook, telemetry, context),
     ]
     return tuple(obstacle for obstacle in found if obstacle is not None)
@@ -80,6 +81,17 @@ def _live(runbook: Runbook, telemetry: Telemetry) -> Obstacle | None:
         "run_live",
         f"Run {live.run_id} of {live.runbook} is live in step {live.step}: an alert attaches to it.",
         f"sluicegate automation abort {live.run_id} --as NAME --reason WHY",
+    )
+
+
+def _duplicates(runbook: Runbook, telemetry: Telemetry) -> Obstacle | None:
+    number = telemetry.gate.duplicates_unacknowledged
+    if number == 0 or runbook.name == LockHolder.ROLLBACK_AND_AUDIT:
+        return None
+    return Obstacle(
+        "duplicates",
+        f"{number} confirmed duplicate side effects are acknowledged by nobody: no recovery starts before that.",
+        "sluicegate gate acknowledge --as NAME --reason WHY",
     )
 
 

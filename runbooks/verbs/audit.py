@@ -23,8 +23,8 @@ class AuditList(StrEnum):
 
 
 _SOURCES = {
-    AuditList.CONFIRMED: ("with more than one effect", names.DUPLICATES),
-    AuditList.SUSPECTED: ("of writes refused for their old fence", names.RECONCILE_LOG),
+    AuditList.CONFIRMED: "those with more than one effect (entries `duplicate`)",
+    AuditList.SUSPECTED: "those of writes refused for their old fence (entries `stale_write`)",
 }
 
 
@@ -40,10 +40,10 @@ class Audit:
         return cls(tuple(AuditList(name) for name in fields["of"]))
 
     def line(self, context: Context) -> str:
-        lists = " and ".join(f"those {_SOURCES[one][0]} ({context.keys(_SOURCES[one][1])})" for one in self.of)
+        lists = " and ".join(_SOURCES[one] for one in self.of)
         return (
-            f"list idempotency keys into {context.keys.journal(context.run_id)}: {lists}; "
-            f"the gate stays drain/closed and no job is touched"
+            f"list idempotency keys out of {context.keys(names.RECONCILE_LOG)} into "
+            f"{context.keys.journal(context.run_id)}: {lists}; the gate stays drain/closed and no job is touched"
         )
 
     def checks(self, context: Context, telemetry: Telemetry) -> tuple[CheckResult, ...]:

@@ -52,7 +52,8 @@ class Drain:
         return (
             f"expire every ready and delayed job with less than {keep} ({parts}) to its deadline "
             f"(job_expired, cause drain, {context.keys.failed('{date}')}); keep all others with their idempotency "
-            f"keys; workers finish, requeue, expire or give up what is running; done when no ordinary job is under a lease"
+            f"keys; workers finish, requeue, expire or give up what is running; done when no ordinary job is under "
+            f"a lease"
         )
 
     def checks(self, context: Context, telemetry: Telemetry) -> tuple[CheckResult, ...]:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from runbooks.context import Context
 from runbooks.quantity import in_words
+from runbooks.verbs.gate_move import written_by_a_move
 from runbooks.verbs.step import VerbName
 from runbooks.verdict import CheckResult
 from runbooks.where import Where
@@ -26,24 +27,14 @@ class Freeze:
         return cls()
 
     def line(self, context: Context) -> str:
-        keys = context.keys
-        written = ", ".join(
-            [
-                keys(names.DRAIN_STATE),
-                keys(names.ADMISSION),
-                keys(names.GATE),
-                keys(names.EPOCH),
-                keys(names.GATE_LOG),
-                keys.run(context.run_id),
-                keys.journal(context.run_id),
-                keys(names.RUNS_LIVE),
-                keys(names.LOCK_RUN),
-            ]
+        keys, run = context.keys, context.run_id
+        opened = ", ".join(
+            [keys.run(run), keys.journal(run), keys(names.LOCK_RUN), keys(names.RUNS_LIVE), keys(names.RUNS_RECENT)]
         )
         seen = in_words(context.contract.timings.worker_seen_s)
         return (
-            f"move the gate to drain/closed and open run {context.run_id}, in one function ({written}); "
-            f"no worker is killed; done when every worker seen in the last {seen} has confirmed the epoch "
+            f"move the gate to drain/closed ({written_by_a_move(context)}) and open run {run} ({opened}), in one "
+            f"function; no worker is killed; done when every worker seen in the last {seen} has confirmed the epoch "
             f"or its leases ran out"
         )
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from runbooks.context import Context
+from runbooks.verbs.gate_move import written_by_a_move
 from runbooks.verbs.step import VerbName
 from runbooks.verdict import CheckResult
 from runbooks.where import Where
-from sluicegate import keys as names
 from sluicegate.telemetry import Telemetry
 
 
@@ -25,11 +25,9 @@ class Recover:
         return cls()
 
     def line(self, context: Context) -> str:
-        keys = context.keys
         return (
-            f"move the gate to recovering/closed ({keys(names.DRAIN_STATE)}, {keys(names.GATE)}, {keys(names.EPOCH)}, "
-            f"{keys(names.GATE_LOG)}), set {keys(names.CANARY_OK_COUNT)} to 0 and start the provider window anew: "
-            f"only canaries are admitted and pulled"
+            f"move the gate to recovering/closed ({written_by_a_move(context)}), the canary count at 0 and the "
+            f"provider window started anew; only canaries are admitted and pulled"
         )
 
     def checks(self, context: Context, telemetry: Telemetry) -> tuple[CheckResult, ...]:

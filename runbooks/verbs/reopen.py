@@ -11,10 +11,10 @@ from runbooks.context import Context
 from runbooks.gates import reopen_gate
 from runbooks.quantity import in_words
 from runbooks.values import Duration, Percents
+from runbooks.verbs.gate_move import written_by_a_move
 from runbooks.verbs.step import NoData, VerbName
 from runbooks.verdict import CheckResult
 from runbooks.where import Where
-from sluicegate import keys as names
 from sluicegate.telemetry import DEADLINE_SLACK_P10_SECONDS, QUEUE_AGE_P95_SECONDS, Telemetry
 
 
@@ -54,18 +54,14 @@ class Reopen:
         )
 
     def line(self, context: Context) -> str:
-        bounds, keys = context.contract.thresholds, context.keys
+        bounds = context.contract.thresholds
         slack, age = in_words(bounds.recovered_slack_p10_seconds), in_words(bounds.recovered_age_p95_seconds)
         steps = ", ".join(str(percent) for percent in self.ramp.resolve(context))
-        written = ", ".join(
-            keys(name)
-            for name in (names.DRAIN_STATE, names.ADMISSION, names.RAMP, names.GATE, names.EPOCH, names.GATE_LOG)
-        )
         return (
             f"wait until green, {DEADLINE_SLACK_P10_SECONDS} > {slack} (or nothing unfinished), "
             f"{QUEUE_AGE_P95_SECONDS} < {age} and no unacknowledged duplicate hold together; then move the gate to "
-            f"admit/open ({written}) at {steps}% of new work by hash of the key, "
-            f"{in_words(self.ramp_step.resolve(context))} each; then clear {keys(names.ROLLBACK_REASON)} and end the run"
+            f"admit/open ({written_by_a_move(context)}) at {steps}% of new work by hash of the key, "
+            f"{in_words(self.ramp_step.resolve(context))} each; then clear the rollback reason and end the run"
         )
 
     def checks(self, context: Context, telemetry: Telemetry) -> tuple[CheckResult, ...]:

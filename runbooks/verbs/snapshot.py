@@ -11,6 +11,7 @@ from runbooks.values import Text
 from runbooks.verbs.step import VerbName
 from runbooks.verdict import CheckResult
 from runbooks.where import Where
+from sluicegate import keys as names
 from sluicegate.telemetry import Telemetry
 
 
@@ -28,8 +29,8 @@ class Snapshot:
     def line(self, context: Context) -> str:
         return (
             f"write all ids with their scores, every record that is not final, live decisions, the ledger, the "
-            f"settings digest and the epoch of queue {context.settings.queue} to {self.to.resolve(context)}, with a checksum; "
-            f"Redis keeps its data"
+            f"settings digest and the epoch of queue {context.settings.queue} to {self.to.resolve(context)}, with a "
+            f"checksum; Redis keeps its data and notes the time ({context.keys(names.SNAPSHOT)})"
         )
 
     def checks(self, context: Context, telemetry: Telemetry) -> tuple[CheckResult, ...]:
