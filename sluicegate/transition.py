@@ -473,7 +473,7 @@ def _happened(state: GateState, event: Happening) -> Transition:
         case Happening.FALL_BEHIND:
             return Transition(_fallen_behind(state), Answer.MOVED)
         case Happening.DUPLICATE:
-            known = state.stored is Stored.OK
+            known = state.stored is not Stored.UNINITIALISED  # a damaged gate forgets no duplicate
             return Transition(replace(state, duplicates=True, audited=False) if known else state, Answer.MOVED)
         case Happening.HOUR_PASSED:
             return Transition(replace(state, reopened=False), Answer.MOVED)
