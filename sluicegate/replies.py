@@ -365,6 +365,7 @@ def telemetry(body: Body, queue: str) -> Telemetry:
             for name, figures in classes.items()
         },
         thresholds={name: float(value) for name, value in (body.get("thresholds") or {}).items()},
+        kill_switch=str(body.get("kill", "")),
     )
 
 
@@ -415,3 +416,43 @@ def _gate(body: Body, required: int) -> GateView:
         raw_drain_state=body.get("raw_drain_state"),
         raw_admission=body.get("raw_admission"),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """Hold one open episode of an alert: what asked for a run, and what the last look at it came to."""
+
+    episode_id: str
+    number: int
+    name: str
+    runbook: str
+    labels: str
+    outcome: str
+    run: str
+    opened_at_ms: int
+
+    @classmethod
+    def of(cls, body: Body) -> Episode:
+        return cls(
+            episode_id=body["id"],
+            number=int(body["number"]),
+            name=body["name"],
+            runbook=body["runbook"],
+            labels=body["labels"],
+            outcome=body["outcome"],
+            run=body["run"],
+            opened_at_ms=int(body["opened_at"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Notified:
+    """Say what keeping a notification did: its event id, and each alert's episode as (id, state, new)."""
+
+    event: str
+    episodes: tuple[tuple[str, str, bool], ...]
+
+    @classmethod
+    def of(cls, body: Body) -> Notified:
+        kept = tuple((row["id"], row["state"], bool(row["new"])) for row in rows(body, "episodes"))
+        return cls(body["event"], kept)

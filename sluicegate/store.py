@@ -253,6 +253,24 @@ class Store:
         """Give the newest lock-holding runs, newest first."""
         return tuple(replies.RunRecord.of(run) for run in replies.rows(self._call("runs", {"limit": limit}), "runs"))
 
+    # Alerts.
+
+    def notify(self, source: str, group: str, alerts: Sequence[Arguments]) -> replies.Notified:
+        """Keep one notification and open, touch or close its episodes (see episode.lua)."""
+        return replies.Notified.of(self._call("notify", {"source": source, "group": group, "alerts": list(alerts)}))
+
+    def episodes(self) -> tuple[replies.Episode, ...]:
+        """Give the open episodes, oldest first."""
+        return tuple(replies.Episode.of(row) for row in replies.rows(self._call("episodes", {}), "episodes"))
+
+    def episode_looked(self, episode: str, outcome: str, run: str) -> bool:
+        """Keep what a look at an open episode came to; gives whether that is news."""
+        return bool(self._call("episode_looked", {"id": episode, "outcome": outcome, "run": run})["changed"])
+
+    def reconcile_log(self, limit: int = 100, kind: str = "") -> tuple[Mapping[str, str], ...]:
+        """Give reconcile records, duplicates and late writes, newest first."""
+        return tuple(replies.rows(self._call("reconcile_log", {"limit": limit, "kind": kind}), "entries"))
+
     # Snapshot.
 
     def snapshot_ids(self) -> Mapping[str, Any]:
@@ -299,7 +317,7 @@ class Store:
         self._remember_epoch(body)
         return cast("Mapping[str, Any]", body)
 
-    def _send(self, command: str, packed: str, timeout_s: float | None) -> str:
+    def _send(self, command: str, packed: str, timeout_s: float | None, *, loaded: bool = False) -> str:
         arguments = (self.keys(keys.GATE), self.keys.prefix, str(self._epoch), packed)
         if self._read_only or self._function_forbidden:
             return self._send_script(command, arguments, timeout_s)
@@ -307,12 +325,10 @@ class Store:
         try:
             return str(self._execute(timeout_s, "FCALL", name, 1, *arguments))
         except redis.exceptions.ResponseError as error:
-            if _MISSING_FUNCTION not in str(error):
+            if _MISSING_FUNCTION not in str(error) or loaded:
                 raise
         self.load()
-        if self._function_forbidden:
-            return self._send_script(command, arguments, timeout_s)
-        return str(self._execute(timeout_s, "FCALL", name, 1, *arguments))
+        return self._send(command, packed, timeout_s, loaded=True)
 
     def _send_script(self, command: str, arguments: Sequence[str], timeout_s: float | None) -> str:
         """Run the same source as a script: for a reader that cannot load, and where FUNCTION is forbidden."""
@@ -327,19 +343,21 @@ class Store:
         return str(self._execute(timeout_s, f"EVAL{suffix}", source, 1, *arguments))
 
     def _execute(self, timeout_s: float | None, *words: str | int) -> object:
+        # redis-py leaves these calls untyped.
+        client = cast("Any", self._redis)
         if timeout_s is None:
-            return self._redis.execute_command(*words)
-        connection = self._redis.connection_pool.get_connection()
+            return cast("object", client.execute_command(*words))
+        connection = client.connection_pool.get_connection()
         try:
             connection.send_command(*words)
             if not connection.can_read(timeout=timeout_s):
                 raise redis.exceptions.TimeoutError(f"no answer within {timeout_s:.3f} s")
-            return connection.read_response()
+            return cast("object", connection.read_response())
         except BaseException:
             connection.disconnect()
             raise
         finally:
-            self._redis.connection_pool.release(connection)
+            client.connection_pool.release(connection)
 
     def _remember_epoch(self, body: Mapping[str, Any]) -> None:
         gate = body.get("gate")

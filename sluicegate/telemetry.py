@@ -183,6 +183,7 @@ class Telemetry:
     classes: Mapping[str, ClassFigures] = field(default_factory=dict)
     class_counters: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     thresholds: Mapping[str, float] = field(default_factory=dict)
+    kill_switch: str = ""
 
     @property
     def unfinished(self) -> int:

@@ -125,6 +125,7 @@ end
 function F.observe(q, g)
   local p = q.p
   local body = { at = q.now, gate = gate_figures(q, g), digest = '', counters = hash_of(p .. 'counters') }
+  body.kill = text_of(p .. 'kill') or ''
   if not q.s then return body end
   local oldest = F.oldest_at(p .. 'queue:enqueued')
   body.digest = settings_digest

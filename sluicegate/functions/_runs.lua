@@ -12,7 +12,7 @@ end
 
 -- Create a run holding the queue's lock. Nobody owns it yet: an executor claims it.
 function R.create(q, args)
-  local id = args.id
+  local id = none(args.id) or 'audit-' .. digits(q.us)
   local run = { id = id, runbook = args.runbook, state = 'running', step = '0', verb = '', fence = digits(q.us),
     owner = '', lease_end = '0', trigger = args.trigger, actor = args.actor, reason = args.reason, note = args.note or '',
     digest = args.digest or '', started_at = digits(q.now), episode = args.episode or '' }

@@ -119,7 +119,7 @@ function effects.ramp_end(q, g)
   g.run = nil
   R.finish(q, run, 'succeeded', { actor = q.a.executor, reason = 'ramp_end' })
   G.move(q, g, 'admit', { reason = 'run_succeeded', actor = q.a.executor, run = run.id })
-  return 'moved'
+  return 'ended'
 end
 
 local ROLLBACK_REASONS = { canary_failed = true, queue_age_not_recovering = true, duplicate_side_effect = true,
@@ -174,7 +174,7 @@ function effects.finish(q, g)
   local run, state = g.run, g.run.runbook == 'rollback-and-audit' and 'succeeded' or 'rolled_back'
   g.run = nil
   R.finish(q, run, state, { actor = q.a.executor, reason = q.a.note or state })
-  return 'moved'
+  return 'ended'
 end
 
 local AFTER_ROLLBACK = { journal = true, finish = true, endpoint = true }
@@ -194,9 +194,10 @@ function commands.commit_step(q)
   local run = g.run
   q.answer = {}
   local allowed = G.recovery_live(g) or AFTER_ROLLBACK[q.a.effect]
-  q.answer.answer = allowed and effects[q.a.effect](q, g) or 'refused'
+  local outcome = allowed and effects[q.a.effect](q, g) or 'refused'
+  q.answer.answer = outcome == 'ended' and 'moved' or outcome
   q.answer.epoch, q.answer.drain_state = digits(g.epoch), g.drain_state
-  if q.answer.answer == 'moved' then
+  if outcome == 'moved' then
     redis.call('HSET', q.p .. 'run:' .. run.id, 'step', tostring(q.a.seq), 'verb', q.a.verb)
     R.journal(q, run.id, { seq = q.a.seq, verb = q.a.verb, phase = q.a.phase, actor = q.a.executor, text = q.a.text,
       detail = q.a.detail })

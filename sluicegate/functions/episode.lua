@@ -1,0 +1,85 @@
+-- notify {source, group, alerts = [{fingerprint, status, starts_at, ends_at, name, runbook, labels}]}: keep one
+-- notification and open, touch or close the episode of each alert. A firing is a hint, a resolved only closes (SPEC §7).
+-- -> {event, episodes = [{id, number, state, new}]}
+
+local EPISODE_RETENTION_MS = 7 * 86400000
+
+-- startsAt is no stable id: it moves earlier in one episode, and a late repeat carries that of an ended one.
+local function begins_anew(q, known, alert)
+  if not known.state then return true end
+  if known.state == 'closed' then return alert.starts_at > (tonumber(known.ends_at) or 0) end
+  return alert.starts_at > (tonumber(known.starts_at) or 0) + q.s.timings.reject_return_ms
+end
+
+local function fire(q, id, known, alert)
+  local key = q.p .. 'episode:' .. id
+  if not begins_anew(q, known, alert) then
+    if known.state ~= 'open' then return { id = id, number = tonumber(known.number), state = 'closed', new = false } end
+    redis.call('HSET', key, 'touched_at', digits(q.now))
+    redis.call('HINCRBY', key, 'deliveries', 1)
+    return { id = id, number = tonumber(known.number), state = 'open', new = false }
+  end
+  local number = (tonumber(known.number) or 0) + 1
+  redis.call('HSET', key, 'state', 'open', 'number', number, 'starts_at', digits(alert.starts_at), 'ends_at', '0', 'name',
+    alert.name, 'runbook', alert.runbook, 'labels', alert.labels, 'opened_at', digits(q.now), 'touched_at', digits(q.now),
+    'deliveries', 1, 'outcome', '', 'run', '')
+  redis.call('ZADD', q.p .. 'episodes:open', q.now, id)
+  return { id = id, number = number, state = 'open', new = true }
+end
+
+local function resolve(q, id, known, alert)
+  if known.state == 'open' then
+    redis.call('HSET', q.p .. 'episode:' .. id, 'state', 'closed', 'ends_at', digits(alert.ends_at))
+    redis.call('ZREM', q.p .. 'episodes:open', id)
+  end
+  return { id = id, number = tonumber(known.number) or 0, state = 'closed', new = false }
+end
+
+function commands.notify(q)
+  if not q.s then return { event = '', episodes = {} } end
+  local episodes = {}
+  for i, alert in ipairs(q.a.alerts) do
+    local id = q.a.source .. ':' .. alert.fingerprint
+    local known = hash_of(q.p .. 'episode:' .. id)
+    local handle = alert.status == 'firing' and fire or resolve
+    episodes[i] = handle(q, id, known, alert)
+    redis.call('PEXPIRE', q.p .. 'episode:' .. id, EPISODE_RETENTION_MS)
+  end
+  local event = redis.call('XADD', q.p .. 'inbox', 'MAXLEN', '~', '10000', '*', 'at', digits(q.now), 'source', q.a.source,
+    'group', q.a.group, 'alerts', cjson.encode(q.a.alerts))
+  return { event = event, episodes = episodes }
+end
+
+-- episodes {}: the open ones, oldest first. Read-only. -> {episodes = [{id, name, runbook, outcome, run, …}]}
+function commands.episodes(q)
+  local open = {}
+  for _, id in ipairs(redis.call('ZRANGE', q.p .. 'episodes:open', 0, 199)) do
+    local episode = hash_of(q.p .. 'episode:' .. id)
+    episode.id = id
+    if episode.state == 'open' then open[#open + 1] = episode end
+  end
+  return { episodes = open }
+end
+readonly.episodes = true
+
+-- episode_looked {id, outcome, run}: keep what a look at an open episode came to. -> {changed}
+function commands.episode_looked(q)
+  local key = q.p .. 'episode:' .. q.a.id
+  local known = hash_of(key)
+  if known.state ~= 'open' then return { changed = false } end
+  redis.call('HSET', key, 'outcome', q.a.outcome, 'run', q.a.run, 'looked_at', digits(q.now))
+  return { changed = known.outcome ~= q.a.outcome or known.run ~= q.a.run }
+end
+
+-- reconcile_log {limit, kind}: reconcile records, duplicates and late writes, newest first; all kinds where kind is ''.
+-- Read-only. -> {entries = [{…}]}
+function commands.reconcile_log(q)
+  local rows = {}
+  for _, entry in ipairs(redis.call('XREVRANGE', q.p .. 'reconcile:log', '+', '-', 'COUNT', q.a.limit or 100)) do
+    local row = { id = entry[1] }
+    for i = 1, #entry[2], 2 do row[entry[2][i]] = entry[2][i + 1] end
+    if (q.a.kind or '') == '' or row.kind == q.a.kind then rows[#rows + 1] = row end
+  end
+  return { entries = rows }
+end
+readonly.reconcile_log = true
