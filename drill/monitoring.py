@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx
 import yaml
 
 from drill.children import Children
 from drill.ports import LOOPBACK
 from drill.program import Program, require
+from drill.readiness import answers_http
 
-_READY_WITHIN_S = 1.0
+_READY_PATH = "/-/ready"
 _RETENTION = "2h"
 
 
@@ -72,16 +72,6 @@ def prometheus_config(options: PrometheusOptions) -> str:
     return yaml.safe_dump(config, sort_keys=False)
 
 
-def is_ready(port: int) -> bool:
-    """Tell whether the server on this port says that it is ready to serve."""
-    try:
-        # trust_env off: a proxy that is set for the outside world must not be asked for loopback.
-        answer = httpx.get(f"http://{LOOPBACK}:{port}/-/ready", timeout=_READY_WITHIN_S, trust_env=False)
-    except httpx.HTTPError:
-        return False
-    return answer.status_code == httpx.codes.OK
-
-
 class Prometheus:
     """Run one Prometheus that keeps its data in the drill's folder."""
 
@@ -102,7 +92,7 @@ class Prometheus:
         config = folder / "prometheus.yml"
         config.write_text(prometheus_config(self._options), encoding="utf-8")
         self.port = self._children.start_listening(
-            self._name, lambda port: prometheus_arguments(self._program.path, port, config), is_ready
+            self._name, lambda port: prometheus_arguments(self._program.path, port, config), answers_http(_READY_PATH)
         )
 
     def stop(self) -> None:
@@ -153,7 +143,7 @@ class Alertmanager:
         config = folder / "alertmanager.yml"
         config.write_text(self._config_text, encoding="utf-8")
         self.port = self._children.start_listening(
-            self._name, lambda port: alertmanager_arguments(self._program.path, port, config), is_ready
+            self._name, lambda port: alertmanager_arguments(self._program.path, port, config), answers_http(_READY_PATH)
         )
 
     def stop(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import platform
-import socket
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -13,9 +12,8 @@ from pathlib import Path
 from drill.children import Children
 from drill.ports import LOOPBACK
 from drill.program import Program, on_path, parse_version, version_text
+from drill.readiness import answers_ping
 from sluicegate.errors import UsageError
-
-_PING_WITHIN_S = 0.5
 
 
 class ServerKind(StrEnum):
@@ -97,16 +95,6 @@ def server_arguments(path: Path, port: int, folder: Path, options: ServerOptions
         *("--appendonly", "yes" if options.append_only else "no", "--appendfsync", options.append_fsync),
         *("--maxmemory-policy", "noeviction"),
     )
-
-
-def answers_ping(port: int) -> bool:
-    """Tell whether a server on this port is up and has loaded its data (while loading it answers with an error)."""
-    try:
-        with socket.create_connection((LOOPBACK, port), _PING_WITHIN_S) as connection:
-            connection.sendall(b"PING\r\n")
-            return connection.recv(64).startswith(b"+PONG")
-    except OSError:
-        return False
 
 
 class QueueServer:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import socket
+import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,19 +17,10 @@ import pytest
 from drill.children import Children
 from drill.effects import read_effects
 from drill.ports import free_port
+from drill.readiness import answers_http
 
 SERVICE_S = 0.05
 PLANT = (sys.executable, "-m", "drill.cli_plant")
-
-
-def answers(path: str) -> Callable[[int], bool]:
-    def ready(port: int) -> bool:
-        try:
-            return httpx.get(f"http://127.0.0.1:{port}{path}", trust_env=False).is_success
-        except httpx.HTTPError:
-            return False
-
-    return ready
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -77,10 +69,10 @@ def running_plant() -> Iterator[Plant]:
         log = children.folder / "effects.jsonl"
         options = ("--log", str(log), "--service-s", str(SERVICE_S), "--jitter-s", "0", "--seed", "1")
         provider = children.start_listening(
-            "provider", lambda port: (*PLANT, "provider", "--port", str(port), *options), answers("/healthz")
+            "provider", lambda port: (*PLANT, "provider", "--port", str(port), *options), answers_http("/healthz")
         )
         proxy = children.start_listening(
-            "proxy", lambda port: (*PLANT, "proxy", "--port", str(port), "--seed", "1"), answers("/version")
+            "proxy", lambda port: (*PLANT, "proxy", "--port", str(port), "--seed", "1"), answers_http("/version")
         )
         yield Plant(children, provider, proxy)
 
@@ -227,7 +219,7 @@ def test_latency_delays_by_its_mean_and_jitter(plant: Plant) -> None:
     plant.toxic(type="latency", attributes={"latency": 300, "jitter": 100})
     times = [took for _, took in (plant.timed_call() for _ in range(8))]
     assert min(times) >= SERVICE_S + 0.2
-    assert max(times) < SERVICE_S + 0.4 + 0.5  # the last half second is the machine's
+    assert statistics.median(times) < SERVICE_S + 0.4 + 0.3  # the last part is the machine's
     assert max(times) - min(times) > 0.01
 
 
