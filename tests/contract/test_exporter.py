@@ -291,7 +291,7 @@ def test_many_scrapes_at_once_hold_one_connection_and_one_thread_a_queue(
 ) -> None:
     others = len(client.client_list())
     with serving(redis_url, ["default", "nightly"]) as exporter, ThreadPoolExecutor(16) as scrapers:
-        pages = list(scrapers.map(lambda _: scrape(exporter, "10"), range(64)))
+        pages = list(scrapers.map(lambda _: scrape(exporter, "10"), range(32)))
         readers = [thread for thread in threading.enumerate() if thread.name.startswith("read")]
         connections = len(client.client_list()) - others
 
