@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from drill.ports import listens_on
+from drill.ports import LOOPBACK, listens_on
 from drill.watchdog import MARK_VARIABLE
 from sluicegate.errors import SluicegateError, UsageError
 
@@ -130,12 +130,19 @@ def last_lines(log: Path, count: int = LAST_LINES) -> tuple[str, ...]:
         return ()
 
 
+def child_environment(inherited: Mapping[str, str], plan: ChildPlan) -> dict[str, str]:
+    """Return a child's environment: inherited, its own, the drill's mark, and loopback never through a proxy."""
+    direct = ",".join(filter(None, (inherited.get("NO_PROXY") or inherited.get("no_proxy"), LOOPBACK, "localhost")))
+    around = {"PYTHONUNBUFFERED": "1", "NO_PROXY": direct, "no_proxy": direct}
+    return {**inherited, **around, **plan.environment, MARK_VARIABLE: plan.mark}
+
+
 def launch(plan: ChildPlan) -> Child:
     """Start the process in a session of its own, stdout and stderr appended to its log.
 
     Raises UsageError when the program can't be run.
     """
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1", **plan.environment, MARK_VARIABLE: plan.mark}
+    environment = child_environment(os.environ, plan)
     with plan.log.open("ab") as log:
         try:
             process = subprocess.Popen(

@@ -20,6 +20,7 @@ from sluicegate.errors import SluicegateError
 START_ATTEMPTS = 5
 READY_WITHIN_S = 20.0
 STOP_GRACE_S = 3.0
+STOP_WITHIN_S = 10.0  # all graces together: after that the rest is killed at once
 _POLL_S = 0.02
 
 
@@ -69,12 +70,13 @@ class Children:
     def stop(self, *, keep: bool = False) -> Path | None:
         """End every child, latest first, then remove the folder, or keep it and return its path.
 
-        Safe twice and before start. Takes at most the grace a child; then it kills.
+        Safe twice and before start.
         """
         if self._folder is None or self._watchdog is None:
             return None
-        for name in reversed(tuple(self._children)):
-            self.end(name)
+        deadline = time.monotonic() + STOP_WITHIN_S
+        for child in reversed(tuple(self._children.values())):
+            self._end(child, min(self._stop_grace_s, deadline - time.monotonic()))
         end_survivors(self._folder.name, sessions=())
         self._watchdog.stop()
         folder, self._folder, self._watchdog = self._folder, None, None
@@ -145,13 +147,7 @@ class Children:
 
     def end(self, name: str) -> None:
         """Ask a child to end (SIGTERM), kill it after the grace; nothing happens when it is gone already."""
-        child = self._child(name)
-        child.ended_on_purpose = True
-        if not child.has_exited():
-            child.signal_group(signal.SIGTERM)
-            child.signal_group(signal.SIGCONT)  # a suspended one could not act on the SIGTERM
-            child.wait_for_exit(self._stop_grace_s)
-        self._bury(child)
+        self._end(self._child(name), self._stop_grace_s)
 
     def kill(self, name: str) -> None:
         """Kill a child (SIGKILL) and all that it started; it can be started again with `restart`."""
@@ -197,6 +193,14 @@ class Children:
         self._children[plan.name] = child
         self._failures.pop(plan.name, None)
         return child
+
+    def _end(self, child: Child, grace_s: float) -> None:
+        child.ended_on_purpose = True
+        if not child.has_exited():
+            child.signal_group(signal.SIGTERM)
+            child.signal_group(signal.SIGCONT)  # a suspended one could not act on the SIGTERM
+            child.wait_for_exit(grace_s)
+        self._bury(child)
 
     def _bury(self, child: Child) -> None:
         """Reap a child; the watchdog must forget its session first, for then the number is free for others."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import stat
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -20,8 +21,8 @@ _NAME = re.compile(rf"{PREFIX}(?P<pid>\d+)-(?P<started>\w+)-\w+")
 
 def started_at(pid: int) -> str:
     """Return a word for when a process started, empty when there is none: pids are used again, this pair is not."""
-    if stat := read_stat(pid):
-        return "" if stat.state in "ZX" else str(stat.started_ticks)
+    if seen := read_stat(pid):
+        return "" if seen.state in "ZX" else str(seen.started_ticks)
     if Path("/proc/self").exists():
         return ""
     answer = subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
@@ -75,5 +76,9 @@ def _stale(place: Path) -> Iterator[Path]:
 def _own(place: Path, pattern: str) -> Iterator[Path]:
     """Yield this user's real folders; a link planted in a shared temporary folder is nobody's drill."""
     for entry in sorted(place.glob(pattern)):
-        if entry.is_dir() and not entry.is_symlink() and entry.stat().st_uid == os.getuid():
+        try:
+            seen = entry.lstat()
+        except FileNotFoundError:
+            continue  # a drill that starts at the same moment was faster
+        if stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.getuid():
             yield entry

@@ -35,13 +35,13 @@ def children() -> Iterator[Children]:
 @pytest.fixture(scope="session")
 def redis_server(session_children: Children) -> QueueServer:
     """Return the running Redis of this test process; what earlier tests left in it is still there."""
-    return _started(session_children, ServerOptions(kind=ServerKind.REDIS), "redis")
+    return started(session_children, ServerOptions(kind=ServerKind.REDIS), "redis")
 
 
 @pytest.fixture(scope="session")
 def valkey_server(session_children: Children) -> QueueServer:
     """Return the running Valkey of this test process; what earlier tests left in it is still there."""
-    return _started(session_children, ServerOptions(kind=ServerKind.VALKEY), "valkey")
+    return started(session_children, ServerOptions(kind=ServerKind.VALKEY), "valkey")
 
 
 @pytest.fixture(params=[ServerKind.REDIS, ServerKind.VALKEY], ids=str)
@@ -65,12 +65,13 @@ def make_server(children: Children) -> MakeServer:
     """Return a function that starts a further server for this test alone, with an append-only file for example."""
 
     def make(options: ServerOptions) -> QueueServer:
-        return _started(children, options, f"{options.kind}-{len(children.pids())}")
+        return started(children, options, f"{options.kind}-{len(children.pids())}")
 
     return make
 
 
-def _started(children: Children, options: ServerOptions, name: str) -> QueueServer:
+def started(children: Children, options: ServerOptions, name: str) -> QueueServer:
+    """Start a server; fail the test, never skip it, when this machine has none."""
     try:
         server = QueueServer(children, options, name=name)
     except UsageError as error:

@@ -121,15 +121,18 @@ def test_kill_9_of_the_drill_ends_children_and_grandchildren(tmp_path: Path) -> 
 
 def test_kill_9_of_the_drill_and_its_watchdog_still_ends_the_direct_children(tmp_path: Path) -> None:
     drill, folder, pids = start_drill(tmp_path)
-    watchdogs = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if is_watchdog(pid, folder.name)]
-    assert len(watchdogs) == 1
-    os.kill(watchdogs[0], signal.SIGKILL)
+    os.kill(watchdog_of(folder), signal.SIGKILL)
     end_drill(drill)
     family, stubborn, suspended, *orphans = pids
     assert eventually(lambda: not any(map(lives, (family, stubborn, suspended))))
     remove_stale_folders(tmp_path)
     assert not any(map(lives, orphans))
     assert not folder.exists()
+
+
+def watchdog_of(folder: Path) -> int:
+    (pid,) = (pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if is_watchdog(pid, folder.name))
+    return pid
 
 
 def is_watchdog(pid: int, mark: str) -> bool:
@@ -262,6 +265,29 @@ def test_reports_a_child_that_somebody_else_killed_but_not_one_that_it_killed_it
     assert [(failure.name, failure.exit_code) for failure in children.failed()] == [("victim", -signal.SIGKILL)]
     children.restart("victim")
     assert children.failed() == ()
+
+
+def test_reports_a_watchdog_that_died_and_still_ends_everything(children: Children) -> None:
+    pid = children.spawn("sleeper", SLEEPER)
+    os.kill(watchdog_of(children.folder), signal.SIGKILL)
+    assert eventually(lambda: bool(children.failed()))
+    assert [failure.name for failure in children.failed()] == ["watchdog"]
+    late = children.spawn("late", SLEEPER)
+    children.stop()
+    assert not lives(pid)
+    assert not lives(late)
+
+
+def test_a_child_reaches_loopback_without_the_proxy_of_the_outside_world(
+    children: Children, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://proxy.example:3128")
+    monkeypatch.setenv("NO_PROXY", "intranet.example")
+    hosts = ("127.0.0.1", "intranet.example", "b.example")
+    code = f"import urllib.request as u; print(*(u.proxy_bypass(host) for host in {hosts}))"
+    children.spawn("asks", (sys.executable, "-S", "-c", code))
+    assert eventually(lambda: children.log_path("asks").read_text().strip() != "")
+    assert children.log_path("asks").read_text().split() == ["True", "True", "False"]
 
 
 def test_suspends_and_resumes(children: Children) -> None:

@@ -11,7 +11,7 @@ import redis
 from drill.children import Children
 from drill.server import AppendFsync, QueueServer, ServerKind, ServerOptions, find_server
 from sluicegate.errors import UsageError
-from tests.servers import MakeServer
+from tests.servers import MakeServer, started
 
 
 def test_says_what_it_is(server: QueueServer) -> None:
@@ -73,6 +73,14 @@ def test_a_missing_redis_is_a_usage_error_that_says_what_to_install(monkeypatch:
     with pytest.raises(UsageError, match="`redis-server` is not on the PATH") as caught:
         find_server(ServerKind.REDIS)
     assert "redis-server" in caught.value.hint
+
+
+def test_a_test_that_needs_a_missing_server_fails_with_one_sentence(
+    children: Children, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(pytest.fail.Exception, match="This test needs a real redis server"):
+        started(children, ServerOptions(kind=ServerKind.REDIS), "missing")
 
 
 def test_a_redis_server_that_is_valkey_is_called_valkey(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
