@@ -42,8 +42,9 @@ class JobEvent:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """Hold what one claim gave: jobs, and the gate it was decided under."""
+    """Hold what one claim gave: jobs, the gate it was decided under, and the instant (ms of Redis TIME)."""
 
+    at_ms: int
     drain_state: str
     epoch: int
     green: bool
@@ -53,6 +54,7 @@ class Claimed:
     @classmethod
     def of(cls, body: Body) -> Claimed:
         return cls(
+            at_ms=int(body["at"]),
             drain_state=body["drain_state"],
             epoch=int(body["epoch"]),
             green=bool(body["green"]),

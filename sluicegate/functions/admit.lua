@@ -1,5 +1,6 @@
--- admit {jobs = [{id, key, class, cost_class, deadline_ms, payload, fp}]}: decide, store the decision, enqueue; atomic
--- for each job. The rules run in one fixed order (SPEC §5). At most 100 jobs a call.
+-- admit {jobs = [{id, key, class, cost_class, deadline_ms, deadline_in_ms, payload, fp}]}: decide, store the decision,
+-- enqueue; atomic for each job. The rules run in one fixed order (SPEC §5). At most 100 jobs a call. A deadline is an
+-- instant (deadline_ms) or a time from now (deadline_in_ms); with both 0 it is the class's.
 -- -> {decisions = [{accepted, job_id, reason, retry_after_ms, replayed}], epoch}
 
 local function refuse(q, job, id, reason, retry_ms)
@@ -45,7 +46,8 @@ local function capacity_refusal(q, job, class, cost)
     return 'overloaded', timings.overloaded_retry_ms
   end
   local declared, costly = q.s.classes[class], q.s.cost_classes[cost]
-  if declared and over(declared.max_pending, redis.call('ZCARD', q.p .. 'queue:ready:' .. class)) then
+  local of_class = redis.call('ZCARD', q.p .. 'queue:deadlines:' .. class) - redis.call('ZCARD', q.p .. 'running:' .. class)
+  if declared and over(declared.max_pending, of_class) then
     return class .. '_limit', timings.class_limit_retry_ms
   end
   if costly and over(costly.max_pending, pending_of_cost(q, cost)) then
@@ -99,7 +101,8 @@ local function decide(q, g, job)
   local answer = stored_answer(q, job, known)
   if answer then return answer end
   local id = known.job_id or job.id
-  if not known.job_id and redis.call('EXISTS', J.key(q, id)) == 1 then
+  -- A refusal makes no job, so whatever bears this id belongs to another key.
+  if redis.call('EXISTS', J.key(q, id)) == 1 then
     return { accepted = false, job_id = id, reason = 'conflict' }
   end
   local timings = q.s.timings
@@ -107,6 +110,8 @@ local function decide(q, g, job)
   local declared = q.s.classes[job.class]
   local cost = none(job.cost_class) or (declared and declared.cost_class) or '-'
   job.deadline = tonumber(job.deadline_ms) or 0
+  local within_ms = tonumber(job.deadline_in_ms) or 0
+  if job.deadline == 0 and within_ms > 0 then job.deadline = q.now + within_ms end
   if job.deadline == 0 and declared then job.deadline = q.now + declared.deadline_ms end
   local closed = gate_refusal(q, g, job.key)
   if closed then return refuse(q, job, id, closed, timings.closed_retry_ms) end

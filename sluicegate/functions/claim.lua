@@ -1,6 +1,6 @@
 -- claim {worker, request, slots, version}: give a worker up to `slots` jobs and confirm the gate's epoch for it. A
 -- repeated request id answers the same jobs. Starts no job under the slack margin; obeys the gate and the limits.
--- -> {drain_state, epoch, green, jobs = [...], expired = [event]}
+-- With 0 slots it only confirms. -> {at, drain_state, epoch, green, jobs = [...], expired = [event]}
 
 local function handed(q, job)
   local class = q.s.classes[job.class]
@@ -68,7 +68,7 @@ end
 
 function commands.claim(q)
   local g = G.read(q)
-  local answer = { drain_state = G.effective(g), epoch = digits(g.epoch), green = g.green, jobs = {}, expired = {} }
+  local answer = { at = q.now, drain_state = G.effective(g), epoch = digits(g.epoch), green = g.green, jobs = {}, expired = {} }
   if g.stored == 'uninitialised' or not q.s then return answer end
   redis.call('ZADD', q.p .. 'workers', q.now, q.a.worker)
   local before = repeated(q)

@@ -3,7 +3,11 @@
 -- -> {answer = ok | repeat | stale, state, event}
 
 -- A late write is a suspected duplicate; confirmed only for an unsafe job that has run again.
+-- A repeat of its request id counts once, too.
 local function stale(q, job)
+  local answer = { answer = 'stale', state = job and job.state or 'gone' }
+  if job and job.stale_request == q.a.request then return answer end
+  if job then redis.call('HSET', J.key(q, job.id), 'stale_request', q.a.request) end
   count(q, 'stale_writes')
   redis.call('XADD', q.p .. 'reconcile:log', 'MAXLEN', '~', '10000', '*', 'at', digits(q.now), 'kind', 'stale_write', 'job',
     q.a.id, 'fence', q.a.fence, 'current', job and digits(job.fence) or '', 'outcome', q.a.outcome, 'actor', q.a.worker)
@@ -12,7 +16,7 @@ local function stale(q, job)
   if class and class.effects == 'unsafe' and ran_again and q.a.outcome == 'succeeded' then
     J.confirm_duplicate(q, job.key, 'unsafe job ' .. job.id .. ' succeeded under an old fence after it had run again')
   end
-  return { answer = 'stale', state = job and job.state or 'gone' }
+  return answer
 end
 
 function J.confirm_duplicate(q, key, note)

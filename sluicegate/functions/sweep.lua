@@ -74,7 +74,8 @@ function commands.reconcile(q)
     q.a.reason)
   local state
   if q.a.outcome == 'retry' then
-    redis.call('HSET', J.key(q, job.id), 'losses', '0', 'retries', '0')
+    -- Only the decision about a blocked job gives it its budgets back: a loss stays counted, or poison would never show.
+    if job.state == 'blocked' then redis.call('HSET', J.key(q, job.id), 'losses', '0', 'retries', '0') end
     state = J.again(q, job, 0)
   elseif q.a.outcome == 'block' then
     state = J.block(q, job, q.a.reason)
