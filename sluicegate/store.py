@@ -27,6 +27,8 @@ logger = logging.getLogger(__name__)
 
 Arguments = Mapping[str, Any]
 _MISSING_FUNCTION = "Function not found"
+# A queue without stored settings names no time to come back; this is the default of closed_retry_s.
+_CLOSED_RETRY_S = 30.0
 
 
 class Store:
@@ -153,7 +155,7 @@ class Store:
         """Decide a batch of at most 100 submissions (see admit.lua for their shape), in order."""
         body = self._call("admit", {"jobs": list(jobs)})
         if body.get("unreadable"):
-            return tuple(Decision(False, str(job["id"]), "admission_closed", None) for job in jobs)
+            return tuple(Decision(False, str(job["id"]), "admission_closed", _CLOSED_RETRY_S) for job in jobs)
         return tuple(replies.admission(decision) for decision in replies.rows(body, "decisions"))
 
     def claim(self, worker: str, request: str, slots: int, version: str = "") -> replies.Claimed:
@@ -215,6 +217,11 @@ class Store:
     def list_jobs(self, state: str, limit: int = 100) -> tuple[str, ...]:
         """Give the ids in a state's container, oldest first."""
         return tuple(replies.rows(self._call("list", {"state": state, "limit": limit}), "ids"))
+
+    def failures(self, date: str, offset: int = 0, limit: int = 1000) -> tuple[str, ...]:
+        """Give the JSON lines of failed:{date} (UTC, YYYY-MM-DD) from `offset` on, oldest first."""
+        body = self._call("failures", {"date": date, "offset": offset, "limit": limit})
+        return tuple(replies.rows(body, "lines"))
 
     def wait_for_work(self, timeout_s: float) -> bool:
         """Block on the wake key for at most `timeout_s`; gives whether something may have changed."""

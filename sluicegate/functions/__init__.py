@@ -26,6 +26,7 @@ _ORDER = (
     "order",
     "run",
     "snapshot",
+    "failures",
     "episode",
 )
 
