@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-import sys
 import threading
 from pathlib import Path
 from typing import Annotated
@@ -17,6 +16,7 @@ from exporter import acl as acl_user
 from exporter.app import process_registry, reasons, render
 from exporter.reference import reference as metrics_reference
 from exporter.server import Exporter
+from sluicegate import logs
 from sluicegate.settings import Settings, default_settings, load, parse
 
 app = typer.Typer(
@@ -43,7 +43,7 @@ def serve(
     queue: Queues = None,
 ) -> None:
     """Serve /metrics until Ctrl-C or SIGTERM; Redis may come and go."""
-    log_to_stderr()
+    logs.configure()
     told = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: told.set())
@@ -61,7 +61,7 @@ def serve(
 @app.command(epilog="Example: sluicegate exporter once --queue default | promtool check metrics")
 def once(settings: SettingsFile = None, redis_url: RedisUrl = None, queue: Queues = None) -> None:
     """Print one scrape; exit 1 when a queue can't be read."""
-    log_to_stderr(logging.ERROR)
+    logs.configure(logging.ERROR)
     exporter = Exporter(_settings(settings, redis_url, None, None), _queues(queue))
     try:
         scrape = asyncio.run(exporter.collector.scrape())
@@ -89,21 +89,6 @@ def acl(
 def reference() -> None:
     """Print the reference of all metrics as Markdown."""
     typer.echo(metrics_reference(), nl=False)
-
-
-def log_to_stderr(level: int = logging.INFO) -> None:
-    """Log events to stderr: lines for people on a terminal, JSON otherwise; stdout is for what was asked for."""
-    renderer = structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer()
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            renderer,
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
 
 
 def _settings(path: Path | None, redis_url: str | None, host: str | None, port: int | None) -> Settings:

@@ -11,6 +11,7 @@ import uvicorn
 from exporter.app import create_app
 from exporter.collector import READ_SHARE, Collector, Observe
 from sluicegate.errors import UsageError
+from sluicegate.listening import listen
 from sluicegate.settings import Settings
 from sluicegate.store import Store
 
@@ -47,7 +48,7 @@ class Exporter:
 
         Raises UsageError when the address can't be had.
         """
-        self._socket = listen(self._listen.host, self._listen.port)
+        self._socket = listen(self._listen.host, self._listen.port, "the exporter")
         config = uvicorn.Config(
             create_app(self.collector),
             log_config=None,
@@ -103,31 +104,3 @@ def open_stores(settings: Settings, queues: Sequence[str]) -> dict[str, Store]:
 def sources_of(stores: Mapping[str, Store]) -> dict[str, Observe]:
     """Give what the collector calls for each queue."""
     return {queue: store.observe for queue, store in stores.items()}
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Bind and listen on an address; port 0 takes a free one.
-
-    Raises UsageError naming the address and what the system said.
-    """
-    hint = "Choose another with --port, or --port 0 for any free one."
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    except OSError as error:
-        raise UsageError(f"The exporter cannot listen on {host}:{port}: {_reason(error)}.", hint) from error
-    listening = socket.socket(family, kind, protocol)
-    try:
-        # A port whose last owner has just gone is free.
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
-        listening.listen(128)
-    except OSError as error:
-        listening.close()
-        raise UsageError(f"The exporter cannot listen on {host}:{port}: {_reason(error)}.", hint) from error
-    listening.set_inheritable(False)
-    return listening
-
-
-def _reason(error: OSError) -> str:
-    text = error.strerror or str(error)
-    return text[:1].lower() + text[1:]

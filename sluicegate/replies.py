@@ -360,15 +360,19 @@ def telemetry(body: Body, queue: str) -> Telemetry:
         predicted_wait_seconds=_seconds(body.get("predicted_wait_ms")),
         snapshot_at_ms=int(body.get("snapshot_at", 0)),
         settings_digest=body.get("digest", ""),
-        counters={name: int(value) for name, value in (body.get("counters") or {}).items()},
+        counters=_counts(body.get("counters")),
         classes={name: _class_figures(figures) for name, figures in classes.items()},
         class_counters={
-            name: {key: int(value) for key, value in (figures.get("counters") or {}).items()}
-            for name, figures in classes.items()
+            name: _counts(figures.get("counters")) for name, figures in classes.items()
         },
         thresholds={name: float(value) for name, value in (body.get("thresholds") or {}).items()},
         kill_switch=str(body.get("kill", "")),
     )
+
+
+def _counts(stored: Mapping[str, str] | None) -> dict[str, int]:
+    """Take the counters; one that somebody overwrote with something else has no value, and the others keep theirs."""
+    return {name: int(value) for name, value in (stored or {}).items() if value.isdecimal()}
 
 
 def _seconds(ms: float | None) -> float | None:

@@ -18,9 +18,9 @@ local function settings_of(p)
   if type(digest) ~= 'string' then return nil end
   if digest ~= settings_digest then
     local text = redis.call('HGET', p .. 'queue:settings', 'contract')
-    if not text then return nil end
-    settings_value = cjson.decode(text)
-    settings_digest = digest
+    local whole, parsed = pcall(cjson.decode, text or '')
+    if not whole or type(parsed) ~= 'table' then return nil end
+    settings_value, settings_digest = parsed, digest
   end
   return settings_value
 end

@@ -1,0 +1,90 @@
+"""Parse what Alertmanager posts (webhook version 4) into alerts; everything in it is data, never a template."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pydantic import BaseModel, Field, ValidationError
+
+
+class _PostedAlert(BaseModel):
+    status: str = Field(pattern="^(firing|resolved)$")
+    labels: dict[str, str]
+    annotations: dict[str, str] = {}
+    startsAt: datetime
+    endsAt: datetime
+    fingerprint: str = Field(min_length=1, max_length=64, pattern="^[0-9A-Za-z_-]+$")
+
+
+class _Posted(BaseModel):
+    version: str
+    groupKey: str = Field(max_length=8192)
+    alerts: list[_PostedAlert] = Field(min_length=1)
+    truncatedAlerts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """Hold one alert of a notification; times in ms since 1970, 0 for an end that has not come."""
+
+    fingerprint: str
+    firing: bool
+    name: str
+    labels: dict[str, str]
+    starts_at_ms: int
+    ends_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """Hold one webhook request: its group, its alerts, and how many Alertmanager left out."""
+
+    group: str
+    alerts: tuple[Alert, ...]
+    truncated: int
+
+
+class NotUnderstood(Exception):
+    """Say why a body can never be understood: not JSON, not version 4, or no alerts."""
+
+
+_FIRST_REAL_YEAR = 1970
+
+
+def parse(body: bytes) -> Notification:
+    """Parse a request body; unknown fields are ignored. Raises NotUnderstood with a sentence for its sender."""
+    try:
+        posted = _Posted.model_validate(json.loads(body))
+    except (ValueError, RecursionError) as error:
+        raise NotUnderstood(f"This is not an Alertmanager webhook of version 4: {_first(error)}.") from error
+    if posted.version != "4":
+        raise NotUnderstood(f"This webhook has version {posted.version[:20]!r}; only version '4' is understood.")
+    return Notification(posted.groupKey, tuple(_alert(alert) for alert in posted.alerts), posted.truncatedAlerts)
+
+
+def _first(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
+    return "the body is not JSON"
+
+
+def _alert(posted: _PostedAlert) -> Alert:
+    return Alert(
+        fingerprint=posted.fingerprint,
+        firing=posted.status == "firing",
+        name=posted.labels.get("alertname", ""),
+        labels=posted.labels,
+        starts_at_ms=_ms(posted.startsAt),
+        ends_at_ms=_ms(posted.endsAt),
+    )
+
+
+def _ms(moment: datetime) -> int:
+    """Give ms since 1970; the year 1 stands for an end that has not come."""
+    if moment.year < _FIRST_REAL_YEAR:
+        return 0
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return int(aware.timestamp() * 1000)

@@ -1,0 +1,121 @@
+"""Turn alerts into runs: keep every notification, look at open episodes by today's figures (SPEC §7)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import structlog
+
+from automation.alerts import Alert, Notification
+from automation.looping import Loop
+from automation.metrics import AutomationMetrics
+from automation.names import run_id
+from runbooks.context import Context
+from runbooks.model import Runbook
+from runbooks.verdict import Verdict
+from sluicegate.replies import Episode
+from sluicegate.settings import Settings
+from sluicegate.store import Store
+from sluicegate.telemetry import Telemetry
+
+log = structlog.get_logger(__name__)
+
+SOURCE = "alertmanager"
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """Say what a notification came to: its event, how many alerts asked for a runbook, and their runs."""
+
+    event: str
+    matched: int
+    runs: tuple[tuple[str, str, bool], ...]
+
+
+class Episodes:
+    """Keep alerts and ask for runs; the webhook is a hint, the figures decide."""
+
+    def __init__(
+        self, store: Store, settings: Settings, runbooks: Mapping[str, Runbook], metrics: AutomationMetrics
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._runbooks = runbooks
+        self._metrics = metrics
+        self._loop = Loop("episodes", settings.contract.timings.episode_look_s, self.look)
+
+    async def start(self) -> None:
+        await self._loop.start()
+
+    async def stop(self) -> None:
+        await self._loop.stop()
+
+    async def receive(self, notification: Notification) -> Received:
+        """Keep a notification, then look at its episodes at once. Raises StoreError where it cannot be kept."""
+        wanted = [(alert, runbook) for alert in notification.alerts if (runbook := self._asked_for(alert))]
+        kept = await asyncio.to_thread(
+            self._store.notify, SOURCE, notification.group, [_arguments(alert, book) for alert, book in wanted]
+        )
+        firing = {episode_id for episode_id, state, _ in kept.episodes if state == "open"}
+        fresh = {episode_id for episode_id, _, new in kept.episodes if new}
+        runs = []
+        if firing:
+            for episode in await asyncio.to_thread(self._store.episodes):
+                if episode.episode_id in firing:
+                    outcome, run = await self._look_at(episode)
+                    runs.append((run, outcome, episode.episode_id not in fresh))
+        return Received(kept.event, len(wanted), tuple(runs))
+
+    async def look(self) -> None:
+        """Look at every open episode by the figures of now."""
+        for episode in await asyncio.to_thread(self._store.episodes):
+            await self._look_at(episode)
+
+    def _asked_for(self, alert: Alert) -> Runbook | None:
+        """Give the runbook an alert asks for on this queue, or None."""
+        for runbook in self._runbooks.values():
+            trigger = runbook.trigger
+            if trigger.matches(alert.labels) and alert.labels.get(trigger.queue_label) == self._settings.queue:
+                return runbook
+        return None
+
+    async def _look_at(self, episode: Episode) -> tuple[str, str]:
+        runbook = self._runbooks.get(episode.runbook)
+        if runbook is None:
+            return "unknown_runbook", ""
+        telemetry = await asyncio.to_thread(self._store.observe)
+        arguments = {
+            "runbook": runbook.name,
+            "trigger": "webhook",
+            "run": run_id(),
+            "actor": SOURCE,
+            "reason": f"alert {episode.name}",
+            "note": episode.labels,
+            "confirmed": self._confirmed(runbook, telemetry),
+            "digest": runbook.digest,
+            "episode": episode.episode_id,
+        }
+        answer = await asyncio.to_thread(self._store.open_run, arguments)
+        self._metrics.episode_looks.labels(answer.answer).inc()
+        outcome = f"{answer.answer}: {answer.why}" if answer.why else answer.answer
+        if await asyncio.to_thread(self._store.episode_looked, episode.episode_id, outcome, answer.run):
+            log.info("episode_looked", episode=episode.episode_id, alert=episode.name, outcome=outcome, run=answer.run)
+        return answer.answer, answer.run
+
+    def _confirmed(self, runbook: Runbook, telemetry: Telemetry) -> bool:
+        return runbook.confirm.verdict(telemetry, Context(self._settings)) is Verdict.PASS
+
+
+def _arguments(alert: Alert, runbook: Runbook) -> dict[str, object]:
+    return {
+        "fingerprint": alert.fingerprint,
+        "status": "firing" if alert.firing else "resolved",
+        "starts_at": alert.starts_at_ms,
+        "ends_at": alert.ends_at_ms,
+        "name": alert.name,
+        "runbook": runbook.name,
+        "labels": json.dumps(alert.labels, sort_keys=True, separators=(",", ":")),
+    }

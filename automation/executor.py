@@ -1,0 +1,188 @@
+"""Carry out the live run, one look at a time, under its fence; any executor goes on where another stopped (SPEC §7)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+
+import structlog
+
+from automation.looping import Loop
+from automation.metrics import AutomationMetrics
+from automation.names import process_id, request_id
+from automation.steps import STEPS
+from automation.turn import Done, Ended, Failed, Fenced, Phase, Progress, Turn, commit_once
+from runbooks.context import Context
+from runbooks.model import OnTimeout, Runbook, RunCause, Step
+from sluicegate.replies import RunClaim, RunHistory
+from sluicegate.settings import Settings
+from sluicegate.store import Store
+from sluicegate.telemetry import Telemetry
+
+log = structlog.get_logger(__name__)
+
+_LOOK_EVERY_S = 0.2
+_RENEWALS_A_LEASE = 4
+# These end themselves by their own gates, whose bounds are the same as the step's time.
+_GATED = frozenset({"canary", "burn_down", "reopen"})
+
+
+class Executor:
+    """Own the live run's lease and advance its steps; journal and effect are one function each."""
+
+    def __init__(
+        self, store: Store, settings: Settings, runbooks: Mapping[str, Runbook], metrics: AutomationMetrics
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._runbooks = runbooks
+        self._metrics = metrics
+        self._name = process_id("executor")
+        self._run, self._fence = "", ""
+        self._said = ""
+        lease_s = settings.contract.timings.run_lease_s
+        self._loops = (
+            Loop("executor", _LOOK_EVERY_S, self.look),
+            Loop("executor-lease", lease_s / _RENEWALS_A_LEASE, self._renew),
+        )
+
+    async def start(self) -> None:
+        for loop in self._loops:
+            await loop.start()
+
+    async def stop(self) -> None:
+        for loop in self._loops:
+            await loop.stop()
+
+    async def look(self) -> None:
+        """Own the live run if it is free or mine, and advance it by one look."""
+        claim = await self._claim()
+        if claim.run is None or not claim.owned:
+            return
+        history = await asyncio.to_thread(self._store.run, claim.run.run_id)
+        if history is None:
+            return
+        telemetry = await asyncio.to_thread(self._store.observe)
+        try:
+            if history.run.state == "rolling_back":
+                await self._finish_rollback(history)
+            else:
+                await self._advance(history, telemetry)
+        except Fenced as fenced:
+            log.warning("run_fenced", run=claim.run.run_id, why=str(fenced))
+
+    async def _claim(self) -> RunClaim:
+        claim = await asyncio.to_thread(self._store.claim_run, self._name, self._run, self._fence)
+        if claim.owned and claim.run is not None:
+            if claim.fence != self._fence:
+                log.info("run_claimed", run=claim.run.run_id, runbook=claim.run.runbook, state=claim.run.state)
+            self._run, self._fence = claim.run.run_id, claim.fence
+        return claim
+
+    async def _renew(self) -> None:
+        """Keep the lease while a look takes long; a run that is not mine is not claimed here."""
+        if self._run:
+            run, fence = self._run, self._fence
+            claim = await asyncio.to_thread(self._store.claim_run, self._name, run, fence)
+            if not claim.owned or claim.run is None:
+                self._run = ""
+
+    async def _advance(self, history: RunHistory, telemetry: Telemetry) -> None:
+        runbook = self._runbooks.get(history.run.runbook)
+        if runbook is None or (history.run.digest and history.run.digest != runbook.digest):
+            self._say(history, f"holds: this executor does not have runbook {history.run.runbook} {history.run.digest}")
+            return
+        step = _current_step(runbook, history)
+        turn = self._turn(runbook, step or runbook.steps[-1], history, telemetry)
+        if step is None:
+            await self._end(turn)
+            return
+        if not turn.entries(Phase.STARTED):
+            await turn.commit(Phase.STARTED, text=turn.line())
+            log.info("step_started", run=turn.run_id, step=step.verb.value, text=turn.line())
+            return
+        obstacle = self._obstacle(turn)
+        progress: Progress = obstacle or await STEPS[step.verb](turn)
+        await self._conclude(turn, progress)
+
+    def _turn(self, runbook: Runbook, step: Step, history: RunHistory, telemetry: Telemetry) -> Turn:
+        context = Context(self._settings, history.run.run_id)
+        return Turn(self._store, self._name, self._fence, history, telemetry, runbook, step, context)
+
+    def _obstacle(self, turn: Turn) -> Failed | None:
+        """Give what ends the run from any step: the kill switch, its whole time, or the step's."""
+        step, run = turn.step, turn.history.run
+        lasted_s = (turn.telemetry.at_ms - run.started_at_ms) / 1000
+        if turn.telemetry.kill_switch and run.runbook == "drain-and-recover":
+            return Failed(RunCause.KILL_SWITCH, f"the kill switch is on: {turn.telemetry.kill_switch}")
+        if run.runbook == "drain-and-recover" and lasted_s > turn.runbook.max_runtime.resolve(turn.context):
+            return Failed(RunCause.MAX_RUNTIME, f"the run has lasted {lasted_s:.0f} s")
+        limit_s = step.timeout.resolve(turn.context)
+        if step.verb.value not in _GATED and turn.elapsed_s > limit_s and step.on_timeout is OnTimeout.ROLLBACK:
+            return Failed(step.verb, f"step {step.verb} took longer than {limit_s:g} s")
+        return None
+
+    async def _conclude(self, turn: Turn, progress: Progress) -> None:
+        verb = turn.step.verb.value
+        match progress:
+            case Done(effect=effect, detail=detail):
+                approved = detail.get("approved_by")
+                extra = {"approved_by": approved} if approved else {}
+                answer = await turn.commit(Phase.DONE, effect, detail=detail, arguments=extra)
+                if answer.answer != "moved":
+                    self._say(turn.history, f"{verb}: the gate refused {effect}")
+                    return
+                self._metrics.step_seconds.labels(verb, "done").observe(turn.elapsed_s)
+                log.info("step_done", run=turn.run_id, step=verb, seconds=round(turn.elapsed_s, 1), **dict(detail))
+            case Failed(cause=cause, note=note):
+                reason = turn.runbook.rollback.reason(cause)
+                self._metrics.step_seconds.labels(verb, "rolled_back").observe(turn.elapsed_s)
+                arguments = {"reason": reason.value, "note": f"{cause}: {note}"}
+                await turn.commit(Phase.FAILED, "rollback", text=note, arguments=arguments)
+                log.error("run_rolls_back", run=turn.run_id, step=verb, reason=reason.value, note=note)
+            case Ended():
+                self._metrics.step_seconds.labels(verb, "done").observe(turn.elapsed_s)
+                log.info("run_succeeded", run=turn.run_id)
+                self._run = ""
+            case waiting:
+                self._say(turn.history, f"{verb}: {waiting.why}")
+
+    async def _end(self, turn: Turn) -> None:
+        """End an audit whose steps are all done; a recovery ends with its ramp."""
+        await turn.commit(Phase.DONE, "finish", arguments={"note": "all steps are done"})
+        log.info("run_succeeded", run=turn.run_id)
+        self._run = ""
+
+    async def _finish_rollback(self, history: RunHistory) -> None:
+        """Finish the hooks of a rollback whose gate move is made; the gate stays closed and pinned."""
+        run = history.run
+        body = {
+            "executor": self._name,
+            "run": run.run_id,
+            "fence": self._fence,
+            "request": request_id(),
+            "effect": "finish",
+            "seq": run.step,
+            "verb": run.verb,
+            "phase": Phase.DONE.value,
+            "text": f"rolled back: {run.rollback_reason}",
+            "detail": json.dumps({"rollback_reason": run.rollback_reason}),
+            "note": f"rolled back: {run.rollback_reason}",
+        }
+        answer = await commit_once(self._store, body)
+        if answer.answer == "moved":
+            log.error("run_rolled_back", run=run.run_id, reason=run.rollback_reason)
+            self._run = ""
+
+    def _say(self, history: RunHistory, text: str) -> None:
+        """Log what the run waits for, once each time it changes."""
+        said = f"{history.run.run_id} {text}"
+        if said != self._said:
+            self._said = said
+            log.info("run_waits", run=history.run.run_id, why=text)
+
+
+def _current_step(runbook: Runbook, history: RunHistory) -> Step | None:
+    done = {entry.seq for entry in history.journal if entry.phase == Phase.DONE}
+    return next((step for step in runbook.steps if step.seq not in done), None)

@@ -1,0 +1,97 @@
+"""Wire one automation process: controller, episodes, executor and its HTTP server."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+
+import structlog
+import uvicorn
+
+from automation.api import create_app
+from automation.controller import Controller
+from automation.episodes import Episodes
+from automation.executor import Executor
+from automation.metrics import AutomationMetrics
+from runbooks.library import builtin_names, load_builtin
+from runbooks.model import Runbook
+from sluicegate.clock import SystemClock
+from sluicegate.errors import StoreError
+from sluicegate.listening import listen as listen_on
+from sluicegate.settings import Settings
+from sluicegate.store import Store
+
+log = structlog.get_logger(__name__)
+
+
+def lock_holding_runbooks() -> dict[str, Runbook]:
+    """Give the shipped runbooks by name."""
+    return {name: load_builtin(name) for name in builtin_names()}
+
+
+class Automation:
+    """Own the parts of one process; `stop` is safe twice and before `start`."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._runbooks = lock_holding_runbooks()
+        self._metrics = AutomationMetrics()
+        self._store = Store.connect(settings.redis_url, settings.queue)
+        self._episodes = Episodes(self._store, settings, self._runbooks, self._metrics)
+        recovery = self._runbooks["drain-and-recover"]
+        self._parts = (
+            Controller(self._store, settings, recovery, SystemClock(), self._metrics),
+            self._episodes,
+            Executor(self._store, settings, self._runbooks, self._metrics),
+        )
+
+    async def serve(self) -> None:
+        """Serve until SIGINT or SIGTERM; starts while Redis is down. Raises UsageError when the port is taken."""
+        listen = self._settings.automation
+        with listen_on(listen.host, listen.port, "the automation service") as bound:
+            port = bound.getsockname()[1]
+            app = create_app(self._store, self._episodes, self._runbooks, self._metrics, listen.token)
+            server = _Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(number, server.leave)
+            await self._say_what_is_there()
+            for part in self._parts:
+                await part.start()
+            log.info("automation_serves", host=listen.host, port=port, queue=self._settings.queue)
+            try:
+                await server.serve(sockets=[bound])
+            finally:
+                await self.stop()
+
+    async def stop(self) -> None:
+        for part in reversed(self._parts):
+            await part.stop()
+        self._store.close()
+
+    async def _say_what_is_there(self) -> None:
+        """Say at start what would otherwise surprise later: no queue, another contract, no Redis."""
+        try:
+            telemetry = await asyncio.to_thread(self._store.observe)
+        except StoreError as error:
+            log.warning("store_unavailable", error=str(error))
+            return
+        if not telemetry.gate.initialised:
+            log.warning("queue_uninitialised", queue=telemetry.queue, unblock="sluicegate queue init --as --reason")
+        elif telemetry.settings_digest != self._settings.contract.digest():
+            log.warning(
+                "settings_differ",
+                stored=telemetry.settings_digest,
+                here=self._settings.contract.digest(),
+                unblock="sluicegate queue apply --as --reason",
+            )
+
+
+class _Server(uvicorn.Server):
+    """Leave signals to the one who started the server."""
+
+    def leave(self) -> None:
+        self.should_exit = True
+
+    def install_signal_handlers(self) -> None:
+        return

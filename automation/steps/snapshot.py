@@ -1,0 +1,24 @@
+"""snapshot: write down everything that is not final, before anything is expired."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from automation.snapshot_file import write_snapshot
+from automation.turn import Done, Failed, Progress, Turn
+from runbooks.verbs.snapshot import Snapshot
+from runbooks.verbs.step import VerbName
+
+
+async def snapshot(turn: Turn) -> Progress:
+    """Write the file; written again from the start after a crash, and put in place only when it is whole."""
+    path = Path(turn.params(Snapshot).to.resolve(turn.context))
+    try:
+        written = await asyncio.to_thread(write_snapshot, turn.store, path)
+    except OSError as error:
+        return Failed(VerbName.SNAPSHOT, f"The snapshot {path} cannot be written: {error.strerror}.")
+    return Done(
+        "snapshot",
+        {"path": str(path), "sha256": written.sha256, "jobs": written.jobs, "refusals": written.refusals},
+    )

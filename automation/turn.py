@@ -1,0 +1,165 @@
+"""Hold what one look at a run gives a step, and what a step can say back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol, TypeVar
+
+from automation.names import request_id
+from runbooks.context import Context
+from runbooks.model import Runbook, RunCause, Step
+from runbooks.plan import step_text
+from runbooks.verbs.step import VerbName
+from sluicegate.errors import StoreUnavailable
+from sluicegate.replies import JournalEntry, RunHistory, StepAnswer
+from sluicegate.store import Store
+from sluicegate.telemetry import Telemetry
+
+P = TypeVar("P")
+
+_ANSWER_ATTEMPTS = 5
+
+
+class Phase(StrEnum):
+    """Name the phases a step's journal entries are of."""
+
+    STARTED = "started"  # its line, as in the plan
+    INTENT = "intent"  # a call outside follows
+    OUTCOME = "outcome"  # what that call came to
+    UNKNOWN = "unknown"  # its outcome was lost
+    PROGRESS = "progress"  # a part of the step's effect
+    OPENED = "opened"  # the gate opened, the ramp goes on
+    DONE = "done"  # the next step may start
+    FAILED = "failed"  # the run rolls back
+
+
+class Fenced(Exception):
+    """Say that the run is no longer this executor's: stop at once and look again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Say that the step goes on; `why` is shown to whoever watches."""
+
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Say that the step is finished; `effect` is committed together with its last journal entry."""
+
+    effect: str = "journal"
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Say that the run rolls back, for the cause that the runbook gives a reason for."""
+
+    cause: VerbName | RunCause
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Say that the run has ended with the step's own effect."""
+
+
+Progress = Wait | Done | Failed | Ended
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Hold one look at an owned run: its journal, the figures of now, and the way to commit."""
+
+    store: Store
+    executor: str
+    fence: str
+    history: RunHistory
+    telemetry: Telemetry
+    runbook: Runbook
+    step: Step
+    context: Context
+
+    @property
+    def run_id(self) -> str:
+        return self.history.run.run_id
+
+    def entries(self, phase: Phase | None = None) -> tuple[JournalEntry, ...]:
+        """Give this step's journal entries, of one phase or all."""
+        return tuple(
+            entry
+            for entry in self.history.journal
+            if entry.seq == self.step.seq and (phase is None or entry.phase == phase)
+        )
+
+    @property
+    def elapsed_s(self) -> float:
+        """Give the seconds since the step started, by Redis TIME."""
+        started = self.entries(Phase.STARTED)
+        return (self.telemetry.at_ms - started[0].at_ms) / 1000 if started else 0.0
+
+    def approved_by(self) -> str | None:
+        """Give who approved this step and why, or None."""
+        return self.history.approvals.get(self.step.verb.value)
+
+    async def commit(
+        self,
+        phase: Phase,
+        effect: str = "journal",
+        *,
+        text: str = "",
+        detail: Mapping[str, Any] | None = None,
+        arguments: Mapping[str, object] | None = None,
+    ) -> StepAnswer:
+        """Make one effect with its journal entry; raises Fenced when the run is another's by now.
+
+        A lost answer is asked for again under the same request id, so the effect happens once.
+        """
+        body = {
+            "executor": self.executor,
+            "run": self.run_id,
+            "fence": self.fence,
+            "request": request_id(),
+            "effect": effect,
+            "seq": self.step.seq,
+            "verb": self.step.verb.value,
+            "phase": phase.value,
+            "text": text,
+            "detail": json.dumps(detail or {}, sort_keys=True, separators=(",", ":")),
+            **(arguments or {}),
+        }
+        answer = await commit_once(self.store, body)
+        if answer.answer in ("stale", "unreadable"):
+            raise Fenced(answer.answer)
+        return answer
+
+    def params(self, kind: type[P]) -> P:
+        """Give the step's parameters as their verb's type."""
+        if not isinstance(self.step.params, kind):
+            raise TypeError(f"step {self.step.seq} is of verb {self.step.verb}, not of {kind.__name__}")
+        return self.step.params
+
+    def line(self) -> str:
+        """Give the step's line, word for word as the plan shows it."""
+        return step_text(self.step, self.runbook, self.context)
+
+
+async def commit_once(store: Store, body: Mapping[str, Any]) -> StepAnswer:
+    """Send one commit; repeat it under its request id while the store does not answer."""
+    for attempt in range(_ANSWER_ATTEMPTS - 1):
+        try:
+            return await asyncio.to_thread(store.commit_step, body)
+        except StoreUnavailable:
+            await asyncio.sleep(0.1 * 2**attempt)
+    return await asyncio.to_thread(store.commit_step, body)
+
+
+class StepRunner(Protocol):
+    """Advance one step of a verb by one look; called again until it is done, failed or ended."""
+
+    async def __call__(self, turn: Turn) -> Progress: ...

@@ -1,0 +1,24 @@
+"""Set up structured logs for a service: lines for people on a terminal, JSON lines otherwise."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import TextIO
+
+import structlog
+
+
+def configure(level: int = logging.INFO, stream: TextIO = sys.stderr) -> None:
+    """Log events of `level` and above to `stream`; stdout stays for what was asked for, unless it is the stream."""
+    renderer = structlog.dev.ConsoleRenderer() if stream.isatty() else structlog.processors.JSONRenderer()
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(stream),
+    )
