@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 PARTS := sluicegate exporter rules runbooks automation dashboards drill
-GENERATED := rules/generated dashboards/generated
+GENERATED := rules/generated dashboards/generated docs/runbooks docs/reference
 export PYTHON
 
 .DEFAULT_GOAL := help

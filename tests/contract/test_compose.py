@@ -140,7 +140,7 @@ def test_prometheus_reads_the_generated_rules_and_scrapes_our_services(
 def test_alertmanager_reaches_the_webhook_that_its_generated_routing_names(
     deploy: Path, services: dict[str, dict[str, Any]]
 ) -> None:
-    routing = (deploy.parent / "rules" / "generated" / "alertmanager.yaml").read_text()
+    routing = (deploy.parent / "rules" / "generated" / "alertmanager.yml").read_text()
     port = load(deploy / "settings.yaml", environment={}).automation.port
     assert f"http://127.0.0.1:{port}/" in routing
     assert services["alertmanager"]["network_mode"] == "service:automation"
