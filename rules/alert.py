@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from rules.cases import Case
 from sluicegate.gate import Runbook
+from sluicegate.records import AlertName
 from sluicegate.telemetry import QUEUE_LABEL
 
 
@@ -43,7 +44,7 @@ class Alert:
     a repeated notification says the same words. `cases` are the situations the unit tests are made from.
     """
 
-    name: str
+    name: AlertName
     queue: str
     signal: str
     when: str

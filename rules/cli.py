@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Column, Table
 
-from rules.generate import catalogue, outdated, render_all, render_pages, write
+from rules.generate import catalogue, render_all, render_pages
 from rules.promql import duration
 from rules.promtool import run_tests
+from sluicegate.generated import outdated, write
 from sluicegate.settings import load
 
 app = typer.Typer(
@@ -82,7 +84,7 @@ def show(settings: SettingsOption = None) -> None:
     alerts = catalogue(load(settings))
     # A name that is cut short can't be searched for.
     name = Column("alert", no_wrap=True, min_width=max(len(alert.name) for alert in alerts))
-    table = Table(name, "fires when", "for", "kept", "action", "wakes")
+    table = Table(name, "fires when", "for", "kept", Column("action", no_wrap=True), "wakes", box=SIMPLE)
     for alert in alerts:
         table.add_row(
             alert.name,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rules.alert import Alert, Severity, SluicegateAction
-from rules.catalogue import build_catalogue, watchdog
+from rules.catalogue import build_catalogue
 from rules.promql import duration
 from rules.render import render
 from rules.routing import (
@@ -19,7 +19,8 @@ from rules.routing import (
 from rules.scope import Scope
 from rules.unit_tests import TestMaker
 from sluicegate.errors import SettingsError
-from sluicegate.records import RECORDS, Record
+from sluicegate.generated import write
+from sluicegate.records import RECORDS, AlertName, Record
 from sluicegate.settings import Settings
 
 RULES_FILE = "sluicegate.rules.yml"
@@ -101,7 +102,7 @@ def render_alertmanager(settings: Settings, *, bearer_token_file: Path | None = 
         nobody=NOBODY_RECEIVER,
         actions=[action.value for action in SluicegateAction if action is not SluicegateAction.OBSERVE],
         page=Severity.PAGE.value,
-        watchdog=watchdog.NAME,
+        watchdog=AlertName.WATCHDOG,
         bearer_token_file=str(bearer_token_file) if bearer_token_file else None,
         inhibitions=inhibitions(catalogue(settings)),
     )
@@ -131,23 +132,3 @@ def write_all(settings: Settings, out_dir: Path, *, bearer_token_file: Path | No
     files = render_all(settings, out_dir, bearer_token_file=bearer_token_file)
     write(files)
     return tuple(files)
-
-
-def write(files: dict[Path, str]) -> None:
-    """Write rendered files; a file that says the same already is left alone.
-
-    Raises SettingsError when a place can't be written to.
-    """
-    for path in outdated(files):
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(files[path], encoding="utf-8")
-        except OSError as error:
-            raise SettingsError(
-                f"{path} can't be written: {error.strerror}.", "Choose a folder that you may write to with --out."
-            ) from error
-
-
-def outdated(files: dict[Path, str]) -> tuple[Path, ...]:
-    """Return the paths whose content differs from what was rendered, or that are missing."""
-    return tuple(path for path, text in files.items() if not path.is_file() or path.read_text("utf-8") != text)

@@ -6,14 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rules.alert import Alert, SluicegateAction
-from rules.catalogue import (
-    deadline_slack_low,
-    duplicate_side_effect,
-    queue_age_high,
-    recovery_hold,
-    telemetry_absent,
-    telemetry_stale,
-)
+from sluicegate.records import AlertName
 from sluicegate.telemetry import QUEUE_LABEL
 
 AUTOMATION_RECEIVER = "sluicegate-automation"
@@ -23,7 +16,7 @@ NOBODY_RECEIVER = "nobody"
 
 # What may be silenced: advice that a graver alert of the same queue makes pointless. An alert that drains, rolls back
 # or says that figures are missing is never silenced; that would hide the reason for acting.
-_ADVICE = (queue_age_high.NAME, deadline_slack_low.NAME, recovery_hold.NAME)
+_ADVICE = (AlertName.QUEUE_AGE_HIGH, AlertName.DEADLINE_SLACK_LOW, AlertName.RECOVERY_HOLD)
 _EQUAL = (QUEUE_LABEL,)
 
 
@@ -32,8 +25,8 @@ class Inhibition:
     """While one of `sources` fires, `targets` with the same `equal` labels are silent; `why` goes into the file."""
 
     why: str
-    sources: tuple[str, ...]
-    targets: tuple[str, ...] = _ADVICE
+    sources: tuple[AlertName, ...]
+    targets: tuple[AlertName, ...] = _ADVICE
     equal: tuple[str, ...] = _EQUAL
 
 
@@ -49,10 +42,10 @@ def inhibitions(alerts: Sequence[Alert]) -> tuple[Inhibition, ...]:
     drains = tuple(alert.name for alert in alerts if alert.action is SluicegateAction.DRAIN)
     made = (
         Inhibition("A drain includes refusing new jobs and holding.", drains),
-        Inhibition("A rollback includes all of that.", (duplicate_side_effect.NAME,)),
+        Inhibition("A rollback includes all of that.", (AlertName.DUPLICATE_SIDE_EFFECT,)),
         Inhibition(
             "Blind: what the last figures advised is not advice any more.",
-            (telemetry_absent.NAME, telemetry_stale.NAME),
+            (AlertName.TELEMETRY_ABSENT, AlertName.TELEMETRY_STALE),
         ),
     )
     check_labels(made, alerts)

@@ -8,7 +8,7 @@ from rules.promql import duration, matchers
 from sluicegate import records
 from sluicegate.gate import DrainState
 from sluicegate.policy import Thresholds
-from sluicegate.records import Record
+from sluicegate.records import AlertName, Record
 from sluicegate.settings import Settings
 from sluicegate.telemetry import DRAIN_STATE, PENDING_STATE, QUEUE_LABEL, STATE_LABEL
 
@@ -69,7 +69,7 @@ class Scope:
         """Select what the exporter shows of this queue; the job keeps strangers with the same metric names out."""
         return matchers({"job": self.settings.monitoring.exporter_job, QUEUE_LABEL: self.queue})
 
-    def runbook_url(self, alert: str) -> str:
+    def runbook_url(self, alert: AlertName) -> str:
         return f"{self.settings.monitoring.runbook_base_url.rstrip('/')}/{alert}.md"
 
     def series(self, record: Record, **labels: str) -> str:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from rules.alert import Alert
 from rules.cases import Case, Phase, Signal, Situation, spell
-from rules.catalogue import telemetry_absent, watchdog
 from rules.promql import matchers
 from rules.scope import Scope
 from rules.situations import healthy, jobs
+from sluicegate.records import AlertName
 from sluicegate.telemetry import QUEUE_LABEL, WORKER_INFLIGHT
 
 _FIRST_EXPORTER = "exporter-1:9108"
@@ -107,7 +107,7 @@ class TestMaker:
         if silent:
             yield self._silent(alert, silent)
         yield from (self._firing(alert, case) for case in firing)
-        if alert.name == watchdog.NAME:
+        if alert.name == AlertName.WATCHDOG:
             return
         yield self._two_exporters(alert, firing[0])
         yield self._from_start_to_end(alert, firing[0])
@@ -127,7 +127,7 @@ class TestMaker:
 
     def _quiet(self, name: str, situation: Situation) -> UnitTest:
         lasts = max(self._settles(alert) for alert in self._alerts)
-        expected = tuple(Expectation(lasts, alert, alert.name == watchdog.NAME, {}, "") for alert in self._alerts)
+        expected = tuple(Expectation(lasts, alert, alert.name == AlertName.WATCHDOG, {}, "") for alert in self._alerts)
         return UnitTest(name, self._series((self._phase(situation, lasts),)), expected)
 
     def _silent(self, alert: Alert, cases: Sequence[Case]) -> UnitTest:
@@ -144,7 +144,9 @@ class TestMaker:
             now += self._settles(alert)
             # The last scrape of a case is one step before the next begins.
             expected.append(Expectation(now - self._ticks.step_s, alert, False, {}, case.name))
-        return UnitTest(f"{alert.name}, silent", self._series(tuple(phases)), tuple(expected))
+        # Two exporters, so that figures which are added up where the worse one should count are noticed.
+        series = {**self._series(tuple(phases)), **self._series(tuple(phases), _SECOND_EXPORTER)}
+        return UnitTest(f"{alert.name}, silent", series, tuple(expected))
 
     def _firing(self, alert: Alert, case: Case) -> UnitTest:
         lasts = self._settles(alert)
@@ -198,7 +200,7 @@ class TestMaker:
                 Phase({}, ticks.samples(ticks.aligned(lapses - dark)), exporter_up=False),
             )
         )
-        absent = next(candidate for candidate in self._alerts if candidate.name == telemetry_absent.NAME)
+        absent = next(candidate for candidate in self._alerts if candidate.name == AlertName.TELEMETRY_ABSENT)
         expected = (
             Expectation(told, absent, True, {}, "the absence is told"),
             Expectation(told, alert, True, case.labels, "while the alert is kept"),

@@ -90,3 +90,20 @@ RECORDS: tuple[Record, ...] = (
     REDIS_UP,
     GATE_READABLE,
 )
+
+
+class AlertName(StrEnum):
+    """Name the alerts: rules define them, panels and people point at them. The comment says what each one asks for."""
+
+    QUEUE_AGE_HIGH = "SluicegateQueueAgeHigh"  # refuse new jobs
+    DEADLINE_SLACK_LOW = "SluicegateDeadlineSlackLow"  # refuse new jobs
+    QUEUE_AGE_CRITICAL = "SluicegateQueueAgeCritical"  # drain
+    PROVIDER_ERRORS_HIGH = "SluicegateProviderErrorsHigh"  # drain
+    PROVIDER_TIMEOUTS_HIGH = "SluicegateProviderTimeoutsHigh"  # drain
+    RECOVERY_HOLD = "SluicegateRecoveryHold"  # keep admission closed
+    DUPLICATE_SIDE_EFFECT = "SluicegateDuplicateSideEffect"  # roll back, audit
+    GATE_PINNED = "SluicegateGatePinned"  # a named person decides
+    CONTROLLER_SILENT = "SluicegateControllerSilent"  # a person starts the controller
+    TELEMETRY_ABSENT = "SluicegateTelemetryAbsent"  # a person brings the figures back
+    TELEMETRY_STALE = "SluicegateTelemetryStale"  # a person brings the figures back
+    WATCHDOG = "SluicegateWatchdog"  # nobody, as long as it is heard

@@ -8,9 +8,10 @@ from rules.promql import number
 from rules.scope import Scope
 from rules.situations import over, under
 from sluicegate import records
+from sluicegate.records import AlertName
 from sluicegate.telemetry import CONTROLLER_SEEN_TIMESTAMP_SECONDS
 
-NAME = "SluicegateControllerSilent"
+NAME = AlertName.CONTROLLER_SILENT
 
 
 def build(scope: Scope) -> Alert:

@@ -8,9 +8,10 @@ from rules.promql import number
 from rules.scope import Scope, guarded
 from rules.situations import fires_in_drain, green, silent_when_frozen
 from sluicegate import records
+from sluicegate.records import AlertName
 from sluicegate.telemetry import DEADLINE_SLACK_P10_SECONDS
 
-NAME = "SluicegateDeadlineSlackLow"
+NAME = AlertName.DEADLINE_SLACK_LOW
 
 
 def build(scope: Scope) -> Alert:

@@ -7,9 +7,10 @@ from rules.cases import Case, Signal
 from rules.scope import Scope
 from rules.situations import fires_in_drain, green
 from sluicegate import records
+from sluicegate.records import AlertName
 from sluicegate.telemetry import DUPLICATE_SIDE_EFFECTS_UNACKNOWLEDGED
 
-NAME = "SluicegateDuplicateSideEffect"
+NAME = AlertName.DUPLICATE_SIDE_EFFECT
 
 
 def build(scope: Scope) -> Alert:

@@ -8,9 +8,10 @@ from rules.scope import Scope, guarded
 from rules.situations import gate, key
 from sluicegate import records
 from sluicegate.gate import DrainState, PinReason
+from sluicegate.records import AlertName
 from sluicegate.telemetry import GATE_PINNED, QUEUE_LABEL, REASON_LABEL
 
-NAME = "SluicegateGatePinned"
+NAME = AlertName.GATE_PINNED
 
 
 def build(scope: Scope) -> Alert:

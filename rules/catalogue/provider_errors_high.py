@@ -8,9 +8,10 @@ from rules.promql import number
 from rules.scope import Scope
 from rules.situations import rate_cases
 from sluicegate import records
+from sluicegate.records import AlertName
 from sluicegate.telemetry import PROVIDER_5XX_RATE
 
-NAME = "SluicegateProviderErrorsHigh"
+NAME = AlertName.PROVIDER_ERRORS_HIGH
 
 
 def build(scope: Scope) -> Alert:

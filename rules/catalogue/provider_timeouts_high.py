@@ -8,9 +8,10 @@ from rules.promql import number
 from rules.scope import Scope
 from rules.situations import rate_cases
 from sluicegate import records
+from sluicegate.records import AlertName
 from sluicegate.telemetry import PROVIDER_TIMEOUT_RATE
 
-NAME = "SluicegateProviderTimeoutsHigh"
+NAME = AlertName.PROVIDER_TIMEOUTS_HIGH
 
 
 def build(scope: Scope) -> Alert:

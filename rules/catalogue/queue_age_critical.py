@@ -7,8 +7,9 @@ from rules.conditions import age_expression
 from rules.promql import number
 from rules.scope import Scope
 from rules.situations import age_cases
+from sluicegate.records import AlertName
 
-NAME = "SluicegateQueueAgeCritical"
+NAME = AlertName.QUEUE_AGE_CRITICAL
 
 
 def build(scope: Scope) -> Alert:

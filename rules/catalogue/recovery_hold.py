@@ -9,9 +9,10 @@ from rules.scope import Scope, guarded
 from rules.situations import gate, green, over, recovering, silent_when_frozen, under
 from sluicegate import records
 from sluicegate.gate import DrainState
+from sluicegate.records import AlertName
 from sluicegate.telemetry import DEADLINE_SLACK_P10_SECONDS, QUEUE_AGE_P95_SECONDS, QUEUE_LABEL
 
-NAME = "SluicegateRecoveryHold"
+NAME = AlertName.RECOVERY_HOLD
 
 
 def build(scope: Scope) -> Alert:

@@ -8,9 +8,10 @@ from rules.promql import duration
 from rules.scope import Scope
 from rules.situations import jobs
 from sluicegate import records
+from sluicegate.records import AlertName
 from sluicegate.telemetry import DEADLINE_SLACK_P10_SECONDS, PENDING_STATE, QUEUE_AGE_P95_SECONDS, REDIS_UP
 
-NAME = "SluicegateTelemetryAbsent"
+NAME = AlertName.TELEMETRY_ABSENT
 
 
 def build(scope: Scope) -> Alert:

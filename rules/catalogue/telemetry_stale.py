@@ -6,9 +6,10 @@ from rules.alert import Alert, Severity, SluicegateAction
 from rules.cases import Case, Signal, clock
 from rules.promql import duration
 from rules.scope import Scope
+from sluicegate.records import AlertName
 from sluicegate.telemetry import SNAPSHOT_TIMESTAMP_SECONDS
 
-NAME = "SluicegateTelemetryStale"
+NAME = AlertName.TELEMETRY_STALE
 
 
 def build(scope: Scope) -> Alert:

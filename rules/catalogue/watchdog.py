@@ -5,8 +5,9 @@ from __future__ import annotations
 from rules.alert import Alert, Severity, SluicegateAction
 from rules.cases import Case
 from rules.scope import Scope
+from sluicegate.records import AlertName
 
-NAME = "SluicegateWatchdog"
+NAME = AlertName.WATCHDOG
 
 
 def build(scope: Scope) -> Alert:

@@ -1,0 +1,73 @@
+"""`sluicegate rules …` as a person types it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rules.generate import ALERTMANAGER_FILE, RULES_FILE, TESTS_FILE
+from sluicegate.__main__ import dispatch
+
+
+def test_generate_writes_everything_once_and_check_agrees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = str(tmp_path / "monitoring")
+
+    assert dispatch(["rules", "generate", "--out", out]) == 0
+    names = {path.name for path in (tmp_path / "monitoring").iterdir()}
+    assert names == {RULES_FILE, TESTS_FILE, ALERTMANAGER_FILE, "runbooks"}
+    capsys.readouterr()
+    assert dispatch(["rules", "generate", "--out", out, "--check"]) == 0
+    assert capsys.readouterr().out == "15 of 15 files were up to date.\n"
+
+
+def test_check_names_what_is_out_of_date_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "monitoring"
+    dispatch(["rules", "generate", "--out", str(out)])
+    (out / RULES_FILE).write_text("groups: []\n")
+    (out / ALERTMANAGER_FILE).unlink()
+    capsys.readouterr()
+
+    assert dispatch(["rules", "generate", "--out", str(out), "--check"]) == 1
+    said = capsys.readouterr().out
+    assert f"out of date: {out / RULES_FILE}" in said
+    assert f"out of date: {out / ALERTMANAGER_FILE}" in said
+    assert (out / RULES_FILE).read_text() == "groups: []\n"
+    assert not (out / ALERTMANAGER_FILE).exists()
+
+
+def test_settings_file_sets_the_thresholds(tmp_path: Path) -> None:
+    settings = tmp_path / "sluicegate.yaml"
+    settings.write_text(
+        "queue: night\ncontract: {classes: {lint: {deadline_s: 60}}, thresholds: {drain_age_p95_seconds: 31}}\n"
+    )
+
+    assert dispatch(["rules", "generate", "--settings", str(settings), "--out", str(tmp_path / "out")]) == 0
+    assert 'queue:queue_age_p95_seconds:max{queue="night"} >= 31' in (tmp_path / "out" / RULES_FILE).read_text()
+
+
+def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+
+    assert dispatch(["rules", "generate", "--out", str(tmp_path / "file" / "out")]) == 2
+    said = capsys.readouterr().err
+    assert "can't be written: Not a directory." in said
+    assert "--out" in said
+
+
+def test_missing_promtool_is_one_sentence_and_exit_2(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    assert dispatch(["rules", "test"]) == 2
+    assert capsys.readouterr().err.startswith("promtool is not on the PATH")
+
+
+def test_show_lists_every_alert_with_its_action(capsys: pytest.CaptureFixture[str]) -> None:
+    assert dispatch(["rules", "show"]) == 0
+    said = capsys.readouterr().out
+    line = next(line for line in said.splitlines() if "SluicegateQueueAgeCritical" in line)
+    assert "drain" in line
+    assert "page" in line
+    assert "SluicegateWatchdog" in said
