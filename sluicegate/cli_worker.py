@@ -1,0 +1,88 @@
+"""Parse `sluicegate worker …` and wire it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+from typing import Annotated
+
+import structlog
+import typer
+
+from sluicegate.console import Queue, RedisUrl, SettingsFile, settings_of
+from sluicegate.provider_call import ProviderCall
+from sluicegate.settings import Settings, parse
+from sluicegate.store import Store
+from sluicegate.worker import Worker
+
+app = typer.Typer(
+    help="Pull jobs and call the provider, within the gate and the deadlines.",
+    epilog="Example: sluicegate worker run --redis-url redis://127.0.0.1:6379/0 --provider-url http://127.0.0.1:8080",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback()
+def group() -> None:
+    """Pull jobs and call the provider, within the gate and the deadlines."""
+
+
+@app.command(epilog="Example: sluicegate worker run --settings sluicegate.yaml --worker-id mill-1 --max-inflight 4")
+def run(
+    settings: SettingsFile = None,
+    redis_url: RedisUrl = None,
+    provider_url: Annotated[
+        str | None, typer.Option("--provider-url", metavar="URL", help="The provider; overrides the settings.")
+    ] = None,
+    queue: Queue = None,
+    worker_id: Annotated[
+        str | None, typer.Option("--worker-id", metavar="NAME", help="Its name in logs; by default a random one.")
+    ] = None,
+    max_inflight: Annotated[
+        int | None, typer.Option("--max-inflight", metavar="N", help="Jobs at once; overrides the settings.")
+    ] = None,
+) -> None:
+    """Work until SIGTERM or Ctrl-C, which finish or release what is held; a second one ends every call at once.
+
+    Events go to stdout as JSON lines. Redis may come and go.
+    """
+    loaded = settings_of(settings, redis_url, queue)
+    body = loaded.model_dump(mode="json")
+    if provider_url is not None:
+        body["provider_url"] = provider_url
+    if max_inflight is not None:
+        body["worker"]["max_inflight"] = max_inflight
+    log_to_stdout()
+    asyncio.run(_work(parse(body, "the command line"), worker_id))
+
+
+async def _work(settings: Settings, worker_id: str | None) -> None:
+    store = Store.connect(settings.redis_url, settings.queue)
+    loop = asyncio.get_running_loop()
+    try:
+        async with ProviderCall(settings.provider_url) as call:
+            worker = Worker(store, call, settings.worker, worker_id=worker_id)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(number, worker.stop)
+            await worker.run()
+    finally:
+        store.close()
+
+
+def log_to_stdout() -> None:
+    """Write events as JSON lines, each flushed: whoever reads a pipe must see them when they happen."""
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        logger_factory=structlog.WriteLoggerFactory(sys.stdout),
+        cache_logger_on_first_use=True,
+    )

@@ -1,0 +1,96 @@
+"""Share what the commands on a queue have in common: their options, who gives an order, and what a failure says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlsplit, urlunsplit
+
+import typer
+
+from sluicegate.errors import SluicegateError, StoreRejected, StoreUnavailable, UsageError
+from sluicegate.settings import Settings, load, parse
+from sluicegate.store import Store
+
+SettingsFile = Annotated[Path | None, typer.Option("--settings", metavar="FILE", help="YAML file with the settings.")]
+RedisUrl = Annotated[
+    str | None, typer.Option("--redis-url", metavar="URL", help="Address of the queue's Redis; overrides the settings.")
+]
+Queue = Annotated[str | None, typer.Option("--queue", metavar="NAME", help="The queue; overrides the settings.")]
+Actor = Annotated[str, typer.Option("--as", metavar="NAME", help="Who asks: it is logged.")]
+Why = Annotated[str, typer.Option("--reason", metavar="WHY", help="Why: it is logged.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+_LONGEST_NAME = 64
+_LONGEST_REASON = 500
+
+
+@dataclass(frozen=True)
+class Person:
+    """Name who gives an order, and why; both end up in the audit log."""
+
+    name: str
+    reason: str
+
+
+def person(name: str, reason: str) -> Person:
+    """Check a name and a reason; raises UsageError where one is empty, too long or not one line."""
+    return Person(_one_line("--as", name, _LONGEST_NAME), _one_line("--reason", reason, _LONGEST_REASON))
+
+
+def _one_line(option: str, text: str, longest: int) -> str:
+    line = text.strip()
+    if not line or len(line) > longest or not line.isprintable():
+        raise UsageError(
+            f"{option} is {text[:longest]!r}, not one line of 1 to {longest} characters.",
+            "It is written to the log for those who come after you.",
+        )
+    return line
+
+
+def settings_of(path: Path | None, redis_url: str | None = None, queue: str | None = None) -> Settings:
+    """Read the settings and put the flags over them, under the same bounds."""
+    loaded = load(path)
+    flags = {"redis_url": redis_url, "queue": queue}
+    given = {name: value for name, value in flags.items() if value is not None}
+    return parse({**loaded.model_dump(mode="json"), **given}, "the command line") if given else loaded
+
+
+@contextmanager
+def opened(settings: Settings) -> Iterator[Store]:
+    """Give a store for one command; a server that does not answer becomes one sentence and exit code 1."""
+    store = Store.connect(settings.redis_url, settings.queue)
+    try:
+        yield store
+    except StoreUnavailable as error:
+        raise SluicegateError(
+            f"The queue's server at {shown(settings.redis_url)} does not answer: {_first_line(error)}"
+        ) from error
+    except StoreRejected as error:
+        raise SluicegateError(
+            f"The queue's server at {shown(settings.redis_url)} refused the command: {_first_line(error)}"
+        ) from error
+    finally:
+        store.close()
+
+
+def _first_line(error: Exception) -> str:
+    line = (str(error).splitlines() or ["no reason given"])[0].strip()
+    return f"{re.sub(r'[.]+$', '', line)}."
+
+
+def shown(url: str) -> str:
+    """Give an address without its password."""
+    parts = urlsplit(url)
+    if parts.password is None:
+        return url
+    return urlunsplit(parts._replace(netloc=f"***@{parts.netloc.rpartition('@')[2]}"))
+
+
+def fail(sentence: str, hint: str = "") -> SluicegateError:
+    """Make the error that ends a command with exit code 1: a sentence, and the command that unblocks it."""
+    return SluicegateError(f"{sentence}\n{hint}" if hint else sentence)

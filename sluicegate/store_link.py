@@ -1,0 +1,74 @@
+"""Call the store off the event loop, and say once when it goes away and once when it is back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from structlog.typing import FilteringBoundLogger
+
+from sluicegate.clock import Clock
+from sluicegate.errors import StoreError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_FIRST_WAIT_S = 0.05
+_LONGEST_WAIT_S = 1.0
+
+
+class StoreLink:
+    """Run store calls in threads; failures are logged once an outage, however many calls meet it."""
+
+    def __init__(self, log: FilteringBoundLogger, clock: Clock) -> None:
+        self._log = log
+        self._clock = clock
+        self._down_since: float | None = None
+
+    @property
+    def down(self) -> bool:
+        """Say whether the last call failed."""
+        return self._down_since is not None
+
+    async def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call once; raises what the store raises."""
+        try:
+            result = await asyncio.to_thread(function, *args, **kwargs)
+        except StoreError as error:
+            self._failed(error)
+            raise
+        self._answered()
+        return result
+
+    async def until_answered(self, seconds: float, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Repeat until an answer comes, for at most `seconds`; then raise what the last try raised.
+
+        Only for calls that may be repeated: those with a request id, or that answer the same twice.
+        """
+        end = self._clock.monotonic() + seconds
+        wait_s = _FIRST_WAIT_S
+        while True:
+            try:
+                return await self.call(function, *args, **kwargs)
+            except StoreError:
+                if self._clock.monotonic() + wait_s > end:
+                    raise
+            await self._clock.sleep(wait_s)
+            wait_s = longer(wait_s)
+
+    def _failed(self, error: StoreError) -> None:
+        if self._down_since is None:
+            self._down_since = self._clock.monotonic()
+            self._log.warning("store_unavailable", error=str(error), kind=type(error).__name__)
+
+    def _answered(self) -> None:
+        if self._down_since is not None:
+            lasted_s = self._clock.monotonic() - self._down_since
+            self._down_since = None
+            self._log.info("store_available", outage_s=round(lasted_s, 3))
+
+
+def longer(wait_s: float) -> float:
+    """Give the next wait of a back-off: double, at most a second."""
+    return min(_LONGEST_WAIT_S, 2 * wait_s)

@@ -1,0 +1,133 @@
+"""Say what a producer may submit, within which bounds, and how a submission is told from another. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sluicegate.errors import UsageError
+
+# A job id is part of key names, a key travels in an HTTP header: both are printable ASCII without spaces.
+_TOKEN = re.compile(r"[!-~]+")
+_RESERVED_PREFIX = "canary:"
+_RESERVED_SUFFIX = ":payload"  # the payload of job X lives in job:X:payload
+
+MAX_JOB_ID = 64
+MAX_KEY = 200
+MAX_CLASS = 64
+MAX_PAYLOAD_BYTES = 262_144
+
+_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_RANDOM_BITS = 80
+_TIME_BITS = 48
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """Hold one job as its producer asks for it, with the id and the key it keeps for every repeat.
+
+    The deadline is an instant (`deadline_ms` of Redis TIME), a time from the decision (`deadline_in_ms`), or, both 0,
+    the class's.
+    """
+
+    job_id: str
+    idempotency_key: str
+    job_class: str
+    payload: str
+    cost_class: str = ""
+    deadline_ms: int = 0
+    deadline_in_ms: int = 0
+
+    @property
+    def fingerprint(self) -> str:
+        """Tell whether a repeated key carries the same work: SHA-256 of class and payload."""
+        digest = hashlib.sha256(f"{self.job_class}\0{self.payload}".encode())
+        return digest.hexdigest()
+
+    @property
+    def size(self) -> int:
+        """Give the payload's size in bytes."""
+        return len(self.payload.encode())
+
+    def arguments(self) -> dict[str, str | int]:
+        """Render it as admit.lua takes it."""
+        return {
+            "id": self.job_id,
+            "key": self.idempotency_key,
+            "class": self.job_class,
+            "cost_class": self.cost_class,
+            "deadline_ms": self.deadline_ms,
+            "deadline_in_ms": self.deadline_in_ms,
+            "payload": self.payload,
+            "fp": self.fingerprint,
+        }
+
+
+def build_submission(
+    job_class: str,
+    payload: str,
+    *,
+    job_id: str,
+    idempotency_key: str | None = None,
+    cost_class: str | None = None,
+    deadline_s: float | None = None,
+    deadline_ts: float | None = None,
+) -> Submission:
+    """Check every field; raises UsageError naming the field, its value and its bound."""
+    _check_token("job id", job_id, MAX_JOB_ID)
+    if job_id.endswith(_RESERVED_SUFFIX):
+        raise UsageError(f"The job id {job_id!r} ends in {_RESERVED_SUFFIX!r}.", "That ending names payloads.")
+    key = job_id if idempotency_key is None else idempotency_key
+    _check_token("idempotency key", key, MAX_KEY)
+    _check_token("class", job_class, MAX_CLASS)
+    if cost_class is not None:
+        _check_token("cost class", cost_class, MAX_CLASS)
+    try:
+        size = len(payload.encode())
+    except UnicodeEncodeError as error:
+        raise UsageError(f"The payload of job {job_id} is not valid Unicode: {error.reason}.") from error
+    if size > MAX_PAYLOAD_BYTES:
+        raise UsageError(
+            f"The payload of job {job_id} has {size} bytes, more than {MAX_PAYLOAD_BYTES}.",
+            "Store it elsewhere and submit where it is.",
+        )
+    if deadline_s is not None and deadline_ts is not None:
+        raise UsageError("A job has one deadline: give deadline_s or deadline_ts, not both.")
+    return Submission(
+        job_id=job_id,
+        idempotency_key=key,
+        job_class=job_class,
+        payload=payload,
+        cost_class=cost_class or "",
+        deadline_ms=_milliseconds("deadline_ts", deadline_ts),
+        deadline_in_ms=_milliseconds("deadline_s", deadline_s),
+    )
+
+
+def _check_token(name: str, value: str, longest: int) -> None:
+    if not value or len(value) > longest or not _TOKEN.fullmatch(value):
+        shown = value if len(value) <= longest else f"{value[:longest]}…"
+        raise UsageError(
+            f"The {name} {shown!r} is not 1 to {longest} printable ASCII characters without spaces.",
+            "Take a name or a number of your own system.",
+        )
+    if value.startswith(_RESERVED_PREFIX):
+        raise UsageError(f"The {name} {value!r} starts with {_RESERVED_PREFIX!r}.", "That start is kept for canaries.")
+
+
+def _milliseconds(name: str, seconds: float | None) -> int:
+    if seconds is None:
+        return 0
+    # The comparison is false for NaN, and the bound keeps the sum with now exact.
+    if not 0 < seconds < 1e11:
+        raise UsageError(f"{name} is {seconds}, not a time above 0 s.", "Leave it out to get the class's own deadline.")
+    return max(1, round(seconds * 1000))
+
+
+def new_job_id(now_ms: int, draw: Callable[[int], int] = secrets.randbits) -> str:
+    """Give 26 characters: 48 bits of time, then 80 random ones, in Crockford's base 32, so that ids sort by age."""
+    number = (now_ms & ((1 << _TIME_BITS) - 1)) << _RANDOM_BITS | draw(_RANDOM_BITS)
+    return "".join(_CROCKFORD[number >> shift & 31] for shift in range(125, -1, -5))
