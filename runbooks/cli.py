@@ -98,7 +98,7 @@ def docs(
     out: Annotated[Path | None, typer.Option("--out", help="Write the page there instead of printing it.")] = None,
 ) -> None:
     """Render a runbook as a page a person can follow."""
-    text = page(library.load(name, folder), Context(default_settings()))
+    text = page(library.load(name, folder), Context(default_settings(), run_id="RUN"))
     if out is None:
         typer.echo(text, nl=False)
         return

@@ -70,7 +70,7 @@ def _refusal(fault: ValidationError, where: Where) -> SettingsError:
     match rule:
         case "required":
             missing = next(name for name in bound if name not in value)
-            return where.at(missing).refuse(None, "but it is required")
+            return where.at(missing).missing()
         case "additionalProperties":
             known = list(cast(Mapping[str, Any], fault.schema).get("properties", {}))
             extra = next(name for name in value if name not in known)
@@ -82,7 +82,9 @@ def _refusal(fault: ValidationError, where: Where) -> SettingsError:
         case "const":
             return where.refuse(value, f"not {shown(bound)}")
         case "type":
-            hint = "Numbers carry their unit and stand in quotes." if bound == "string" else ""
+            hint = (
+                "A length of time carries its unit, such as 10s; a count stands in quotes." if bound == "string" else ""
+            )
             return where.refuse(value, f"which is not of the type {bound}", hint)
         case "pattern":
             return where.refuse(value, f"which does not match {bound}")
@@ -101,10 +103,10 @@ class _PlainLoader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
         for key, _ in node.value:
+            if key.tag != "tag:yaml.org,2002:str":
+                raise yaml.constructor.ConstructorError(None, None, "a key is not a word", key.start_mark)
             if key.value in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key.value!r} stands twice", key.start_mark
-                )
+                raise yaml.constructor.ConstructorError(None, None, f"{key.value!r} stands twice", key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from runbooks.context import Context
-from runbooks.model import Runbook, RunCause, Step
+from runbooks.model import OnTimeout, Runbook, RunCause, Step
 from runbooks.plan import step_text
 from runbooks.verbs.step import VerbName
 
@@ -52,7 +52,10 @@ def _lines(runbook: Runbook, context: Context) -> Iterator[str]:
     yield ""
     yield "## Rollback"
     yield ""
-    yield "A rollback moves the gate to drain/closed first, pins it and revokes the run's fence; it opens nothing."
+    if any(step.on_timeout is OnTimeout.ROLLBACK for step in runbook.steps):
+        yield "A rollback moves the gate to drain/closed first, pins it and revokes the run's fence; it opens nothing."
+    else:
+        yield "No step moves the gate, which is drain/closed and pinned when this runs, and stays so."
     yield "Afterwards only a named person opens the gate: `sluicegate gate open --as NAME --reason WHY`."
     yield ""
     yield "| reason | what leads to it |"
@@ -62,7 +65,8 @@ def _lines(runbook: Runbook, context: Context) -> Iterator[str]:
     yield ""
     yield "## To stop it"
     yield ""
-    yield "`sluicegate automation abort RUN --as NAME --reason WHY` closes the gate, pins it and ends the run at once."
+    yield "`sluicegate automation abort RUN --as NAME --reason WHY` ends the run in one move; the gate is drain/closed"
+    yield "and pinned afterwards."
 
 
 def _step(step: Step, runbook: Runbook, context: Context) -> Iterator[str]:

@@ -68,7 +68,7 @@ def _names(node: nodes.Node) -> list[str]:
         if name not in NAMES:
             near = get_close_matches(name, NAMES, n=1)
             hint = f"Did you mean `{near[0]}`?" if near else _HINT
-            raise TemplateRefused(f"and {shown(name)} is not one of the {len(NAMES)} declared names", hint)
+            raise TemplateRefused(f"and {shown(name)} is not a declared name", hint)
         return [name]
     return [name for child in node.iter_child_nodes() for name in _names(child)]
 

@@ -27,6 +27,10 @@ class Where:
         field = self.field or "the file"
         return SettingsError(f"{self.file}: {field} is {shown(value)}, {bound}.", hint)
 
+    def missing(self) -> SettingsError:
+        """Build the error for a field that is required and absent; the caller raises it."""
+        return SettingsError(f"{self.file}: {self.field} is missing, and it is required.")
+
 
 def shown(value: object) -> str:
     """Show a value on one line and cut it, so that a message stays a sentence."""

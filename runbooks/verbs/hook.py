@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 
 from runbooks.context import Context
 from runbooks.values import Text
@@ -13,7 +13,8 @@ from runbooks.where import Where
 from sluicegate.errors import SettingsError
 
 _MASK = "***"
-_SECRET_SEGMENT = 20
+# Names of paths are short words; tokens are long.
+_LONGEST_PLAIN = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class Hook:
         url = self.url.resolve(context)
         if not url:
             return None
-        if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+        if not _is_http(url):
             raise SettingsError(f"The hook's URL {masked(url)!r} is not an http or https address.")
         return url
 
@@ -60,14 +61,31 @@ class Hook:
 
 
 def masked(url: str) -> str:
-    """Write a URL without what may be secret in it: userinfo, values of the query, long segments of the path."""
-    parts = urlsplit(url)
+    """Write a URL without what may be secret in it: userinfo, values of the query, long or odd parts of the path."""
+    try:
+        parts = urlsplit(url)
+        port = "" if parts.port is None else f":{parts.port}"
+    except ValueError:
+        return _MASK
     host = f"[{parts.hostname}]" if parts.hostname and ":" in parts.hostname else parts.hostname or ""
     user = f"{_MASK}@" if "@" in parts.netloc else ""
-    try:
-        port = f":{parts.port}" if parts.port is not None else ""
-    except ValueError:
-        port = f":{_MASK}"
-    path = "/".join(_MASK if len(segment) > _SECRET_SEGMENT else segment for segment in parts.path.split("/"))
-    query = "&".join(f"{name}={_MASK}" for name, _ in parse_qsl(parts.query, keep_blank_values=True))
+    path = "/".join(_plain_or_masked(segment) for segment in parts.path.split("/"))
+    query = "&".join(_masked_value(pair) for pair in parts.query.split("&")) if parts.query else ""
     return f"{parts.scheme}://{user}{host}{port}{path}" + (f"?{query}" if query else "")
+
+
+def _plain_or_masked(part: str) -> str:
+    return part if len(part) <= _LONGEST_PLAIN and not set(part) & set(";=:@") else _MASK
+
+
+def _masked_value(pair: str) -> str:
+    name, equals, _ = pair.partition("=")
+    return f"{_plain_or_masked(name)}={_MASK}" if equals else _MASK
+
+
+def _is_http(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        return False

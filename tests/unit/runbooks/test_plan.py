@@ -1,0 +1,185 @@
+"""A plan's lines are what will run; its figures, verdicts and obstacles are of this instant."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from runbooks import library
+from runbooks.context import Context
+from runbooks.plan import Plan, plan
+from runbooks.show import plan_text, plan_values
+from runbooks.verbs.fix import Fix, FixBy
+from sluicegate.settings import Settings, default_settings, faster, parse
+from sluicegate.telemetry import Telemetry
+from tests.unit.runbooks.readings import HEALTHY, calls, gate, live, reading
+
+RECOVER = library.load_builtin("drain-and-recover")
+AUDIT = library.load_builtin("rollback-and-audit")
+SETTINGS = default_settings()
+GOLDEN = Path(__file__).parent / "golden"
+ILL = reading(
+    queue_age_p95_seconds=27.5,
+    deadline_slack_p10_seconds=11.0,
+    provider=calls(120, status_5xx=10),
+    ready=240,
+    running=6,
+    worker_inflight=6,
+    gate=gate(drain_state="drain", admission_ratio=0.0, reason="provider_or_queue_age").gate,
+)
+
+
+def with_fix(**fix: str) -> Settings:
+    body = SETTINGS.model_dump(mode="json")
+    body["automation"]["fix"].update(fix)
+    return parse(body, "the test")
+
+
+def rules(planned: Plan) -> list[str]:
+    return [obstacle.rule for obstacle in planned.why_not]
+
+
+def texts(planned: Plan) -> list[str]:
+    return [line.text for line in planned.lines]
+
+
+@pytest.mark.parametrize("name", library.builtin_names())
+def test_the_plan_reads_as_it_always_did(name: str) -> None:
+    planned = plan(library.load_builtin(name), ILL, SETTINGS, expired_by_drain={"lint-fix": 31, "test-patch": 2})
+    # The contract's fingerprint moves with every new setting; the lines are what this is about.
+    text = plan_text(planned).replace(SETTINGS.contract.digest(), "CONTRACT")
+    assert text + "\n" == (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def test_lines_do_not_depend_on_figures_that_change() -> None:
+    for telemetry in (HEALTHY, ILL, gate(pin="operator", green=True), gate(run=live("drain-and-recover"))):
+        assert texts(plan(RECOVER, telemetry, SETTINGS)) == texts(plan(RECOVER, HEALTHY, SETTINGS))
+        rollbacks = [line.rollback for line in plan(RECOVER, telemetry, SETTINGS).lines]
+        assert rollbacks == [line.rollback for line in plan(RECOVER, HEALTHY, SETTINGS).lines]
+
+
+def test_lines_of_a_run_differ_from_the_plan_in_the_run_id_alone() -> None:
+    planned, ran = plan(RECOVER, HEALTHY, SETTINGS), plan(RECOVER, ILL, SETTINGS, run_id="r-20240101-1")
+    assert texts(planned) != texts(ran)
+    assert [text.replace("{run}", "r-20240101-1") for text in texts(planned)] == texts(ran)
+
+
+def test_lines_follow_the_settings() -> None:
+    quick = texts(plan(RECOVER, HEALTHY, faster(SETTINGS, 5)))
+    assert "at most 24s, then roll back (canary_failed)" in quick[5]
+    assert "4s each" in quick[7]
+
+
+def test_lines_name_the_keys_of_their_own_queue() -> None:
+    settings = SETTINGS.model_copy(update={"queue": "agents"})
+    assert "{agents}:drain_state" in texts(plan(RECOVER, HEALTHY, settings))[0]
+
+
+def test_an_ill_queue_would_start_a_run() -> None:
+    planned = plan(RECOVER, ILL, SETTINGS)
+    assert planned.would_start
+    assert planned.why_not == ()
+    assert "kill switch" in planned.unseen
+
+
+@pytest.mark.parametrize(
+    ("telemetry", "rule"),
+    [
+        (HEALTHY, "not_confirmed"),
+        (reading(provider=calls(3)), "not_confirmed"),
+        (replace(ILL, gate=gate(pin="rolled_back", pin_note="canary_failed").gate), "pinned"),
+        (replace(ILL, gate=gate(run=live("drain-and-recover")).gate), "run_live"),
+        (replace(ILL, gate=gate(duplicates_unacknowledged=2).gate), "duplicates"),
+        (replace(ILL, gate=gate(readable=False, drain_state="drain").gate), "gate_unreadable"),
+        (replace(ILL, gate=gate(initialised=False, drain_state="drain").gate), "uninitialised"),
+    ],
+)
+def test_what_stands_in_the_way_is_named_with_the_way_on(telemetry: Telemetry, rule: str) -> None:
+    planned = plan(RECOVER, telemetry, SETTINGS)
+    assert not planned.would_start
+    assert rules(planned) == [rule]
+    assert planned.why_not[0].unblock.startswith("sluicegate ")
+
+
+def test_a_drain_of_the_library_confirms_by_itself() -> None:
+    assert plan(RECOVER, gate(drain_state="drain"), SETTINGS).would_start
+
+
+def test_a_pin_does_not_hold_the_audit_up_and_it_outranks_a_recovery() -> None:
+    duplicates = gate(
+        drain_state="drain", pin="rolled_back", duplicates_unacknowledged=1, run=live("drain-and-recover")
+    )
+    assert plan(AUDIT, duplicates, SETTINGS).would_start
+    assert rules(plan(AUDIT, gate(duplicates_unacknowledged=1, run=live("rollback-and-audit")), SETTINGS)) == [
+        "run_live"
+    ]
+    assert rules(plan(AUDIT, gate(pin="control_data_lost", duplicates_unacknowledged=1), SETTINGS)) == ["pinned"]
+    assert rules(plan(AUDIT, HEALTHY, SETTINGS)) == ["not_confirmed"]
+
+
+def test_the_burn_down_is_set_against_capacity() -> None:
+    (check,) = plan(RECOVER, ILL, SETTINGS).lines[6].gate
+    assert check.value == pytest.approx(246 / 6)
+    assert check.verdict == "pass"
+
+
+def test_classes_without_a_canary_are_named() -> None:
+    body = SETTINGS.model_dump(mode="json")
+    body["contract"]["classes"]["test-patch"]["canary"] = None
+    settings = parse(body, "the test")
+    planned = plan(RECOVER, replace(ILL, settings_digest=settings.contract.digest()), settings)
+    assert planned.notes == ("Classes without a canary, which no canary proves: test-patch.",)
+
+
+def test_without_any_canary_a_person_passes_the_step() -> None:
+    body = SETTINGS.model_dump(mode="json")
+    for declared in body["contract"]["classes"].values():
+        declared["canary"] = None
+    planned = plan(RECOVER, HEALTHY, parse(body, "the test"))
+    assert "no class declares a canary: a named person passes this step" in planned.lines[5].text
+    assert "with less than 15s (15s + 0s to green)" in planned.lines[2].text
+
+
+def test_another_contract_in_force_is_told() -> None:
+    (note,) = plan(RECOVER, replace(ILL, settings_digest="0123456789abcdef"), SETTINGS).notes
+    assert "contract 0123456789abcdef" in note
+
+
+def test_a_hook_is_shown_with_its_secrets_masked() -> None:
+    settings = with_fix(
+        hook_url="https://bot:hunter2@ops.example:8443/fix/T0123456789ABCDEFGHIJKLM?token=s3cret&dry=1",
+        probe_url="http://127.0.0.1:8080/health?key=s3cret",
+    )
+    line = plan(RECOVER, HEALTHY, settings).lines[3]
+    assert line.text.startswith(
+        "POST https://***@ops.example:8443/fix/***?token=***&dry=*** with Idempotency-Key {run}/fix; "
+        "a lost outcome is probed; wait until GET http://127.0.0.1:8080/health?key=*** answers 2xx; or a named person"
+    )
+    shown = json.dumps(plan_values(plan(RECOVER, HEALTHY, settings)))
+    assert not [secret for secret in ("hunter2", "s3cret", "T0123456789ABCDEFGHIJKLM") if secret in shown]
+
+
+@pytest.mark.parametrize(
+    ("fix", "by"),
+    [
+        ({}, FixBy.PERSON),
+        ({"probe_url": "http://127.0.0.1/health"}, FixBy.PROBE),
+        ({"hook_url": "http://127.0.0.1/fix"}, FixBy.HOOK),
+    ],
+)
+def test_the_settings_say_who_fixes(fix: dict[str, str], by: FixBy) -> None:
+    params = RECOVER.steps[3].params
+    assert isinstance(params, Fix)
+    assert params.by(Context(with_fix(**fix))) is by
+
+
+def test_a_plan_has_one_line_a_step_and_can_be_printed_as_json() -> None:
+    values = plan_values(plan(RECOVER, ILL, SETTINGS))
+    lines = json.loads(json.dumps(values))["lines"]
+    assert [line["seq"] for line in lines] == list(range(1, 9))
+    assert lines[7]["verdict"] == "fail"
+    assert lines[0]["verdict"] is None
+    assert lines[2]["figures"]["unfinished"] == 246
