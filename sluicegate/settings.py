@@ -128,12 +128,11 @@ class Contract(_Model):
             if declared.cost_class is not None and declared.cost_class not in self.cost_classes:
                 raise ValueError(f"class {name!r} names the cost_class {declared.cost_class!r}, which is not declared")
             if declared.deadline_s <= self.timings.margin_s:
-                raise ValueError(f"deadline_s of class {name!r} is {declared.deadline_s}, not above the margin_s")
-        bounds = self.thresholds
-        if not bounds.recovered_age_p95_seconds < bounds.reject_age_p95_seconds < bounds.drain_age_p95_seconds:
-            raise ValueError("ages must grow: recovered_age_p95 < reject_age_p95 < drain_age_p95")
-        if not bounds.reject_slack_p10_seconds < bounds.recovered_slack_p10_seconds:
-            raise ValueError("reject_slack_p10_seconds must lie under recovered_slack_p10_seconds")
+                raise ValueError(
+                    f"deadline_s of class {name!r} is {declared.deadline_s:g}, not above the margin_s of "
+                    f"{self.timings.margin_s:g}"
+                )
+        _check_thresholds(self.thresholds)
         if list(self.ramp_percents) != sorted(set(self.ramp_percents)) or self.ramp_percents[-1:] != (100,):
             raise ValueError("ramp_percents must grow and end at 100")
         if self.ramp_percents[0] < 1:
@@ -282,8 +281,28 @@ class Settings(_Model):
     monitoring: MonitoringSettings = MonitoringSettings()
 
 
+def _check_thresholds(bounds: Thresholds) -> None:
+    for name in ("drain_provider_5xx_rate", "drain_provider_timeout_rate"):
+        if not 0 < getattr(bounds, name) <= 1:
+            raise ValueError(f"{name} is {getattr(bounds, name):g}, not above 0 and at most 1")
+    for name in ("sample_min_calls", "sample_min_failed", "drain_min_failed"):
+        if getattr(bounds, name) < 1:
+            raise ValueError(f"{name} is {getattr(bounds, name)}, not at least 1")
+    ages = (bounds.recovered_age_p95_seconds, bounds.reject_age_p95_seconds, bounds.drain_age_p95_seconds)
+    if not 0 < ages[0] < ages[1] < ages[2]:
+        raise ValueError(
+            "ages must grow from above 0: recovered_age_p95_seconds < reject_age_p95_seconds < drain_age_p95_seconds, "
+            f"not {ages[0]:g}, {ages[1]:g}, {ages[2]:g}"
+        )
+    if not 0 <= bounds.reject_slack_p10_seconds < bounds.recovered_slack_p10_seconds:
+        raise ValueError(
+            f"reject_slack_p10_seconds is {bounds.reject_slack_p10_seconds:g}, not at least 0 and under "
+            f"recovered_slack_p10_seconds, {bounds.recovered_slack_p10_seconds:g}"
+        )
+
+
 def _is_name(text: str) -> bool:
-    return re.match(_NAME, text) is not None
+    return re.fullmatch(_NAME, text) is not None
 
 
 DRILL_CLASSES: dict[str, dict[str, Any]] = {
