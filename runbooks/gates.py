@@ -66,11 +66,12 @@ def canary_gate(telemetry: Telemetry, contract: Contract, elapsed_s: float = 0.0
     gate, limit_s = telemetry.gate, contract.timings.canary_timeout_s
     if not _known(telemetry):
         return (CheckResult(GREEN, None, "= 1", Verdict.INCONCLUSIVE, _UNREADABLE),)
-    if not contract.canary_classes and not gate.green:
-        why = "no class declares a canary: a named person passes the step"
-        return (CheckResult(GREEN, 0.0, "= 1", Verdict.INCONCLUSIVE, why),)
     required = contract.canaries_required
     green = gate.green or gate.canary_ok_count >= required
+    in_time = compared("elapsed_seconds", elapsed_s, f"< {in_words(limit_s)}", lambda spent: green or spent < limit_s)
+    if not contract.canary_classes and not gate.green:
+        why = "no class declares a canary: a named person passes the step"
+        return (CheckResult(GREEN, 0.0, "= 1", Verdict.INCONCLUSIVE, why), in_time)
     successes = CheckResult(
         CANARY_OK_COUNT,
         float(gate.canary_ok_count),
@@ -84,7 +85,6 @@ def canary_gate(telemetry: Telemetry, contract: Contract, elapsed_s: float = 0.0
         f"< {contract.canary_failures_max}",
         lambda number: green or number < contract.canary_failures_max,
     )
-    in_time = compared("elapsed_seconds", elapsed_s, f"< {in_words(limit_s)}", lambda spent: green or spent < limit_s)
     return (successes, failures, in_time)
 
 

@@ -65,7 +65,7 @@ def _lines(runbook: Runbook, context: Context) -> Iterator[str]:
     yield ""
     yield "## To stop it"
     yield ""
-    yield "`sluicegate automation abort RUN --as NAME --reason WHY` ends the run in one move; the gate is drain/closed"
+    yield "`sluicegate automation abort --as NAME --reason WHY` ends the run in one move; the gate is drain/closed"
     yield "and pinned afterwards."
 
 

@@ -1,7 +1,7 @@
 """Say whether an alert would start a run now, and if not, which rule stands in its way (SPEC §7). Pure.
 
 A named person is bound by none of these but the missing data. What the figures cannot tell (cooldown, runs an hour,
-runs at once, kill switch, breaker) is said to be unseen and never guessed.
+runs at once, breaker) is said to be unseen and never guessed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sluicegate.gate import DrainState, PinReason
 from sluicegate.gate import Runbook as LockHolder
 from sluicegate.telemetry import Telemetry
 
-UNSEEN = ("cooldown", "runs an hour", "runs at once", "kill switch", "breaker")
+UNSEEN = ("cooldown", "runs an hour", "runs at once", "breaker")
 _LOST = (PinReason.UNINITIALISED.value, PinReason.CONTROL_DATA_LOST.value)
 
 
@@ -36,6 +36,7 @@ def obstacles(runbook: Runbook, telemetry: Telemetry, context: Context) -> tuple
         _live(runbook, telemetry),
         _duplicates(runbook, telemetry),
         _confirmed(runbook, telemetry, context),
+        _kill_switch(runbook, telemetry),
     ]
     return tuple(obstacle for obstacle in found if obstacle is not None)
 
@@ -80,7 +81,7 @@ def _live(runbook: Runbook, telemetry: Telemetry) -> Obstacle | None:
     return Obstacle(
         "run_live",
         f"Run {live.run_id} of {live.runbook} is live in step {live.step}: an alert attaches to it.",
-        f"sluicegate automation abort {live.run_id} --as NAME --reason WHY",
+        "sluicegate automation abort --as NAME --reason WHY",
     )
 
 
@@ -107,4 +108,14 @@ def _confirmed(runbook: Runbook, telemetry: Telemetry, context: Context) -> Obst
         "not_confirmed",
         f"The queue's figures {word} an alert: its episode stays open and is looked at again every {again}.",
         f"sluicegate automation run {runbook.name} --as NAME --reason WHY",
+    )
+
+
+def _kill_switch(runbook: Runbook, telemetry: Telemetry) -> Obstacle | None:
+    if not telemetry.kill_switch or runbook.name == LockHolder.ROLLBACK_AND_AUDIT:
+        return None
+    return Obstacle(
+        "kill_switch",
+        f"The kill switch of queue {telemetry.queue} is on ({telemetry.kill_switch}): a run is refused.",
+        "sluicegate automation kill-switch off --as NAME --reason WHY",
     )

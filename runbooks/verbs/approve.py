@@ -15,7 +15,10 @@ from runbooks.verdict import CheckResult
 from runbooks.where import Where
 from sluicegate.telemetry import DUPLICATE_SIDE_EFFECTS_UNACKNOWLEDGED, Telemetry
 
-APPROVE_COMMAND = "`sluicegate automation approve {run} --as NAME --reason WHY`"
+
+def approve_command(context: Context, verb: VerbName) -> str:
+    """Give the command by which a named person passes a step of this run."""
+    return f"`sluicegate automation approve {context.run_id} {verb} --as NAME --reason WHY`"
 
 
 class Acknowledges(StrEnum):
@@ -46,7 +49,7 @@ class Approve:
             Acknowledges.NOTHING: "lets the run go on",
         }[self.acknowledges]
         return (
-            f"wait until a named person {what}: {APPROVE_COMMAND.format(run=context.run_id)}; "
+            f"wait until a named person {what}: {approve_command(context, self.verb)}; "
             f"page every {in_words(self.page_every.resolve(context))} until then; no gate is moved"
         )
 

@@ -10,7 +10,7 @@ from runbooks.context import Context
 from runbooks.gates import canary_gate
 from runbooks.quantity import in_words
 from runbooks.values import Count
-from runbooks.verbs.approve import APPROVE_COMMAND
+from runbooks.verbs.approve import approve_command
 from runbooks.verbs.step import NoData, VerbName
 from runbooks.verdict import CheckResult
 from runbooks.where import Where
@@ -38,7 +38,7 @@ class Canary:
     def line(self, context: Context) -> str:
         contract = context.contract
         if not contract.canary_classes:
-            approve = APPROVE_COMMAND.format(run=context.run_id)
+            approve = approve_command(context, self.verb)
             return f"no class declares a canary: a named person passes this step: {approve}"
         within = ", ".join(
             f"{name} {in_words(contract.canary_max_latency_s(name))}" for name in contract.canary_classes

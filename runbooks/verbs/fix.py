@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from runbooks.context import Context
 from runbooks.quantity import in_words
 from runbooks.values import Duration, Text
-from runbooks.verbs.approve import APPROVE_COMMAND
+from runbooks.verbs.approve import approve_command
 from runbooks.verbs.hook import Hook, masked
 from runbooks.verbs.step import OnUnknown, VerbName
 from runbooks.verdict import CheckResult
@@ -66,7 +66,7 @@ class Fix:
         ask = f"wait until GET {masked(probe)} answers 2xx" if probe is not None else ""
         call = self.hook.line(context, self.on_unknown(context)) if self.hook is not None else None
         ways = [way for way in (call, ask) if way]
-        person = APPROVE_COMMAND.format(run=context.run_id)
+        person = approve_command(context, self.verb)
         ways.append(
             f"or a named person approves: {person}" if ways else f"wait until a named person approves: {person}"
         )

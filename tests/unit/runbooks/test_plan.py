@@ -82,7 +82,7 @@ def test_an_ill_queue_would_start_a_run() -> None:
     planned = plan(RECOVER, ILL, SETTINGS)
     assert planned.would_start
     assert planned.why_not == ()
-    assert "kill switch" in planned.unseen
+    assert "cooldown" in planned.unseen
 
 
 @pytest.mark.parametrize(
@@ -92,6 +92,7 @@ def test_an_ill_queue_would_start_a_run() -> None:
         (reading(provider=calls(3)), "not_confirmed"),
         (replace(ILL, gate=gate(pin="rolled_back", pin_note="canary_failed").gate), "pinned"),
         (replace(ILL, gate=gate(run=live("drain-and-recover")).gate), "run_live"),
+        (replace(ILL, kill_switch="ada: maintenance"), "kill_switch"),
         (replace(ILL, gate=gate(duplicates_unacknowledged=2).gate), "duplicates"),
         (replace(ILL, gate=gate(readable=False, drain_state="drain").gate), "gate_unreadable"),
         (replace(ILL, gate=gate(initialised=False, drain_state="drain").gate), "uninitialised"),
