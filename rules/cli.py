@@ -55,14 +55,12 @@ def generate(
     loaded = load(settings)
     pages = runbooks or (_PAGES if out == _OUT else out / "runbooks")
     files = {**render_all(loaded, out, bearer_token_file=bearer_token_file), **render_pages(loaded, pages)}
-    changed = outdated(files)
+    changed = outdated(files) if check else write(files)
     for path in changed:
         typer.echo(f"{'out of date' if check else 'written'}: {path}")
     if check and changed:
         typer.echo("`sluicegate rules generate` with the same options writes them anew.", err=True)
         raise typer.Exit(1)
-    if not check:
-        write(files)
     typer.echo(f"{len(files) - len(changed)} of {len(files)} files were up to date.")
 
 

@@ -13,7 +13,7 @@ from rules.generate import catalogue, groups
 from rules.scope import Scope, Timing
 from sluicegate import telemetry
 from sluicegate.gate import Runbook
-from sluicegate.records import RECORDS
+from sluicegate.records import RECORDS, AlertName
 from sluicegate.settings import Settings, default_settings
 from tests.unit.rules.settings import ALL, awkward, fast
 
@@ -92,11 +92,11 @@ def test_every_alert_has_a_case_in_which_it_fires_and_one_in_which_it_does_not(a
 def test_thresholds_and_timings_come_from_the_settings() -> None:
     by_name = {alert.name: alert for alert in catalogue(fast())}
 
-    assert ">= 4\n" in by_name["SluicegateQueueAgeHigh"].expression
-    assert ">= 5\n" in by_name["SluicegateQueueAgeCritical"].expression
-    assert "< 1\n" in by_name["SluicegateDeadlineSlackLow"].expression
-    assert by_name["SluicegateControllerSilent"].expression.endswith("> 3")
-    assert {by_name["SluicegateQueueAgeHigh"].for_s, by_name["SluicegateProviderErrorsHigh"].for_s} == {1}
+    assert ">= 4\n" in by_name[AlertName.QUEUE_AGE_HIGH].expression
+    assert ">= 5\n" in by_name[AlertName.QUEUE_AGE_CRITICAL].expression
+    assert "< 1\n" in by_name[AlertName.DEADLINE_SLACK_LOW].expression
+    assert by_name[AlertName.CONTROLLER_SILENT].expression.endswith("> 3")
+    assert {by_name[AlertName.QUEUE_AGE_HIGH].for_s, by_name[AlertName.PROVIDER_ERRORS_HIGH].for_s} == {1}
 
 
 @pytest.mark.parametrize("name", ALL)

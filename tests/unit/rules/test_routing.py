@@ -21,7 +21,7 @@ def test_nothing_that_acts_or_says_we_are_blind_is_ever_silenced() -> None:
     silenced = {name for inhibition in inhibitions(ALERTS) for name in inhibition.targets}
 
     never = {alert.name for alert in ALERTS if alert.action in (SluicegateAction.DRAIN, SluicegateAction.ROLLBACK)}
-    never |= {"SluicegateTelemetryAbsent", "SluicegateTelemetryStale", "SluicegateGatePinned", "SluicegateWatchdog"}
+    never |= {AlertName.TELEMETRY_ABSENT, AlertName.TELEMETRY_STALE, AlertName.GATE_PINNED, AlertName.WATCHDOG}
     assert silenced
     assert silenced.isdisjoint(never)
 

@@ -1,0 +1,20 @@
+"""The overview: its rows are the questions in the order in which they are asked."""
+
+from __future__ import annotations
+
+from dashboards.model import Dashboard
+from dashboards.rows import gate, provider, risk, trust, work
+from sluicegate.settings import Settings
+
+_ROWS = (trust, gate, risk, provider, work)
+
+
+def overview(settings: Settings) -> Dashboard:
+    """Build the overview; its lines are the settings' thresholds, its series the records that the alerts compare."""
+    return Dashboard(
+        uid="sluicegate-overview",
+        title="Sluicegate overview",
+        says="From the same figures that the controller, the alerts and the runs' gates decide on.",
+        rows=tuple(row.build(settings.contract) for row in _ROWS),
+        queue=settings.queue,
+    )

@@ -1,0 +1,1 @@
+"""What stands on the overview? One row a file, in the order in which a person asks."""

@@ -1,0 +1,74 @@
+"""Can I trust this: are the figures there, are they of now, and does anybody act on them?"""
+
+from __future__ import annotations
+
+from dashboards.model import Colour, Kind, Panel, Row, Step, Unit
+from dashboards.queries import plot, since
+from sluicegate import records
+from sluicegate.records import AlertName
+from sluicegate.settings import Contract
+
+_DARK = "no telemetry"
+_ONE_IS_GOOD = (Step(None, Colour.BAD), Step(1, Colour.GOOD))
+_WIDTH, _HEIGHT = 6, 4
+
+
+def build(contract: Contract) -> Row:
+    """Build the row."""
+    silent = (Step(None, Colour.GOOD), Step(contract.timings.controller_silent_s, Colour.BAD))
+    return Row(
+        100,
+        "Can I trust this?",
+        (
+            Panel(
+                id=101,
+                title="Redis read",
+                says="Whether the exporter could read the queue in its last scrape.",
+                kind=Kind.STAT,
+                unit=Unit.YES_NO,
+                queries=(plot(records.REDIS_UP, "read"),),
+                no_value=_DARK,
+                alerts=(AlertName.TELEMETRY_ABSENT,),
+                steps=_ONE_IS_GOOD,
+                width=_WIDTH,
+                height=_HEIGHT,
+            ),
+            Panel(
+                id=102,
+                title="Gate readable",
+                says="Whether the gate's own records are there and make sense. If not, everybody reads it as drain.",
+                kind=Kind.STAT,
+                unit=Unit.YES_NO,
+                queries=(plot(records.GATE_READABLE, "readable"),),
+                no_value=_DARK,
+                steps=_ONE_IS_GOOD,
+                width=_WIDTH,
+                height=_HEIGHT,
+            ),
+            Panel(
+                id=103,
+                title="Controller last seen",
+                says="Seconds since the controller completed a tick. Past the bound admission refuses by itself.",
+                kind=Kind.STAT,
+                unit=Unit.SECONDS,
+                queries=(since(records.CONTROLLER_SEEN),),
+                no_value=_DARK,
+                alerts=(AlertName.CONTROLLER_SILENT,),
+                steps=silent,
+                width=_WIDTH,
+                height=_HEIGHT,
+            ),
+            Panel(
+                id=104,
+                title="Age of the reading",
+                says="Seconds since the one instant that all these figures are from. It must stay small.",
+                kind=Kind.STAT,
+                unit=Unit.SECONDS,
+                queries=(since(records.SNAPSHOT),),
+                no_value=_DARK,
+                alerts=(AlertName.TELEMETRY_STALE, AlertName.TELEMETRY_ABSENT),
+                width=_WIDTH,
+                height=_HEIGHT,
+            ),
+        ),
+    )

@@ -1,0 +1,34 @@
+"""`sluicegate dashboards …` as a person types it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sluicegate.__main__ import dispatch
+
+
+def test_generate_writes_and_check_agrees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert dispatch(["dashboards", "generate", "--out", str(tmp_path)]) == 0
+    assert (tmp_path / "sluicegate-overview.json").is_file()
+    capsys.readouterr()
+
+    assert dispatch(["dashboards", "generate", "--out", str(tmp_path), "--check"]) == 0
+    assert capsys.readouterr().out == "1 of 1 files were up to date.\n"
+
+
+def test_check_names_what_is_out_of_date_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "sluicegate-overview.json"
+    file.write_text("{}")
+
+    assert dispatch(["dashboards", "generate", "--out", str(tmp_path), "--check"]) == 1
+    assert f"out of date: {file}" in capsys.readouterr().out
+    assert file.read_text() == "{}"
+
+
+def test_a_settings_file_that_is_missing_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    missing = tmp_path / "none.yaml"
+
+    assert dispatch(["dashboards", "generate", "--settings", str(missing), "--out", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.startswith(f"The settings file {missing} cannot be read")
