@@ -66,11 +66,12 @@ class Store:
                 retry=Retry(NoBackoff(), 0),
                 retry_on_error=[],
                 health_check_interval=0,
-                lib_name=None,
-                lib_version=None,
+                # CLIENT SETINFO is one more command than a read-only user needs.
+                driver_info=None,
             )
         except ValueError as error:
-            raise UsageError(f"{url!r} is not a Redis address: {error}.", "Use redis://HOST:PORT/DB.") from error
+            # The address may hold a password, so it is not repeated.
+            raise UsageError("This is not a Redis address.", "Use redis://HOST:PORT/DB or rediss://….") from error
         return cls(client, queue, read_only=read_only)
 
     @property
