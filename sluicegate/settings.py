@@ -26,6 +26,8 @@ from sluicegate.policy import Thresholds
 _NAME = r"^[a-z][a-z0-9]*([-_][a-z0-9]+)*$"
 # What a faster profile leaves alone: pacing and floors that depend on the machine, not on the jobs.
 _NOT_SCALED = frozenset({"tick_s", "canary_latency_floor_s", "sweep_ms", "call_floor_s"})
+# What an error never repeats.
+_SECRETS = frozenset({"token", "redis_url"})
 
 
 class _Model(BaseModel):
@@ -180,6 +182,7 @@ class Contract(_Model):
                 "cost_class": declared.cost_class or "-",
                 "max_pending": declared.max_pending or 0,
                 "max_running": declared.max_running or 0,
+                "canary": _fingerprint(declared.canary),
                 "canary_max_latency_ms": round(self.canary_max_latency_s(name) * 1000),
             }
             for name, declared in self.classes.items()
@@ -190,6 +193,7 @@ class Contract(_Model):
             "lease_ms": self.lease_ms,
             "retry_budget": self.retry_budget,
             "loss_budget": self.loss_budget,
+            "expected_service_ms": round(self.expected_service_s * 1000),
             "strict_classes": self.strict_classes,
             "classes": classes,
             "cost_classes": {
@@ -200,6 +204,8 @@ class Contract(_Model):
             "timings": timings,
             "canaries_required": self.canaries_required,
             "canary_failures_max": self.canary_failures_max,
+            "burn_down_min_age_fall_ms": round(self.burn_down_min_age_fall_s * 1000),
+            "burn_down_min_backlog_fall": self.burn_down_min_backlog_fall,
             "ramp_percents": list(self.ramp_percents),
             "prediction_min_completions": self.prediction_min_completions,
             "runs_per_hour": self.runs_per_hour,
@@ -210,6 +216,13 @@ class Contract(_Model):
     def digest(self) -> str:
         """Give the contract's fingerprint: 16 hex digits of the SHA-256 of its rendered form."""
         return hashlib.sha256(self.for_redis().encode()).hexdigest()[:16]
+
+
+def _fingerprint(payload: dict[str, Any] | None) -> str:
+    """Stand for a canary's payload, so that the digest covers it and no function has to read it; empty for none."""
+    if payload is None:
+        return ""
+    return hashlib.sha256(json.dumps(payload, sort_keys=True).encode()).hexdigest()[:16]
 
 
 class WorkerSettings(_Model):
@@ -337,21 +350,25 @@ def load(path: Path | None = None, environment: Mapping[str, str] | None = None)
     """
     body = _read(path) if path is not None else {"contract": {"classes": DRILL_CLASSES}}
     values = os.environ if environment is None else environment
-    for name, where in _ENVIRONMENT.items():
-        if values.get(name):
-            _put(body, where, values[name])
-    return parse(body, str(path) if path is not None else "the environment")
+    given = {name: where for name, where in _ENVIRONMENT.items() if values.get(name)}
+    for name, where in given.items():
+        _put(body, where, values[name])
+    sources = [str(path)] if path is not None else []
+    return parse(body, " and ".join([*sources, *given]) or "the defaults", {given[name]: name for name in given})
 
 
-def parse(body: Mapping[str, Any], source: str) -> Settings:
-    """Check a settings mapping as a whole; `source` names it in errors."""
+def parse(body: Mapping[str, Any], source: str, variables: Mapping[tuple[str, ...], str] | None = None) -> Settings:
+    """Check a settings mapping as a whole; errors name `source`, or the environment variable that set the place."""
     try:
         return Settings.model_validate(body)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "settings"
+        place = tuple(str(part) for part in first["loc"])
+        showable = isinstance(first["input"], str | int | float) and not _SECRETS.intersection(place)
+        value = f"{first['input']!r} is" if showable else "is"
         raise SettingsError(
-            f"{source}: {where} is not valid: {first['msg']}.",
+            f"{(variables or {}).get(place, source)}: {'.'.join(place) or 'settings'} {value} not valid: "
+            f"{first['msg'].removeprefix('Value error, ')}.",
             "Run `sluicegate queue settings` to see every setting with its default and bound.",
         ) from error
 
@@ -391,5 +408,10 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _put(body: dict[str, Any], where: tuple[str, ...], value: str) -> None:
     for part in where[:-1]:
-        body = body.setdefault(part, {})
+        inner = body.get(part)
+        # An empty section is no section; one that is no mapping stays, for parse() to name it.
+        body[part] = {} if inner is None else inner
+        if not isinstance(body[part], dict):
+            return
+        body = body[part]
     body[where[-1]] = value
