@@ -2,9 +2,33 @@
 
 from __future__ import annotations
 
-import typer
+import json
+from typing import Annotated
 
-from sluicegate.console import Actor, Queue, RedisUrl, SettingsFile, Why, fail, opened, person, settings_of
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from sluicegate.console import (
+    Actor,
+    AsJson,
+    Queue,
+    RedisUrl,
+    SettingsFile,
+    Why,
+    fail,
+    opened,
+    person,
+    settings_of,
+    shown,
+)
+from sluicegate.errors import StoreError
+from sluicegate.producer import Producer
+from sluicegate.queue_sentences import decision_sentence, job_lines, stats_body, stats_lines
+from sluicegate.reconcile import Verdict, by_person
+from sluicegate.setting_rows import setting_rows
+from sluicegate.settings import Settings
+from sluicegate.store import Store
 
 app = typer.Typer(
     help="Open a queue, apply its contract, submit to it and look into it.",
@@ -14,10 +38,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-
-@app.callback()
-def group() -> None:
-    """Open a queue, apply its contract, submit to it and look into it."""
+JobId = Annotated[str, typer.Argument(metavar="JOB", help="The job's id.")]
+Limit = Annotated[int, typer.Option("--limit", min=1, max=1000, help="At most so many ids, the oldest first.")]
 
 
 @app.command(epilog='Example: sluicegate queue init --as ann --reason "first queue" --settings sluicegate.yaml')
@@ -36,3 +58,170 @@ def init(
             "`sluicegate queue apply` changes its contract, `sluicegate gate open` its gate.",
         )
     typer.echo(f"Queue {loaded.queue} is open, with contract {contract.digest()}.")
+
+
+@app.command(epilog='Example: sluicegate queue apply --as ann --reason "more workers" --settings sluicegate.yaml')
+def apply(
+    actor: Actor, reason: Why, settings: SettingsFile = None, redis_url: RedisUrl = None, queue: Queue = None
+) -> None:
+    """Put the settings' contract into force for every client of a queue."""
+    who = person(actor, reason)
+    loaded = settings_of(settings, redis_url, queue)
+    contract = loaded.contract
+    with opened(loaded) as store:
+        store.load()
+        answer = store.apply_settings(contract.for_redis(), contract.digest(), who.name, who.reason)
+    if answer == "unreadable":
+        raise fail(f"There is no queue {loaded.queue} yet.", "`sluicegate queue init --as NAME --reason WHY` opens it.")
+    done = "is in force now" if answer == "moved" else "was in force already"
+    typer.echo(f"Contract {contract.digest()} {done} for queue {loaded.queue}.")
+
+
+@app.command(epilog="Example: sluicegate queue stats --json")
+def stats(
+    as_json: AsJson = False, settings: SettingsFile = None, redis_url: RedisUrl = None, queue: Queue = None
+) -> None:
+    """Count the jobs by state and class, and say how close they are to their deadlines."""
+    with opened(settings_of(settings, redis_url, queue)) as store:
+        telemetry = store.observe()
+    if as_json:
+        typer.echo(json.dumps(stats_body(telemetry)))
+        return
+    for line in stats_lines(telemetry):
+        typer.echo(line)
+
+
+@app.command(epilog='Example: sluicegate queue submit lint-fix \'{"path":"a.py"}\' --key commit-4711 --deadline 45')
+def submit(
+    job_class: Annotated[str, typer.Argument(metavar="CLASS", help="A declared class.")],
+    payload: Annotated[str, typer.Argument(metavar="PAYLOAD", help="What the provider gets.")],
+    *,
+    key: Annotated[str | None, typer.Option("--key", help="Idempotency key; by default the new job's id.")] = None,
+    deadline: Annotated[
+        float | None, typer.Option("--deadline", metavar="S", help="Seconds from now; by default the class's.")
+    ] = None,
+    as_json: AsJson = False,
+    settings: SettingsFile = None,
+    redis_url: RedisUrl = None,
+    queue: Queue = None,
+) -> None:
+    """Ask for a job; exit 1 where it is refused. The same key again gives the same answer."""
+    with opened(settings_of(settings, redis_url, queue)) as store:
+        decision = Producer(store).submit(job_class, payload, idempotency_key=key, deadline_s=deadline)
+    if as_json:
+        fields = ("accepted", "job_id", "reason", "retry_after_s", "replayed")
+        typer.echo(json.dumps({name: getattr(decision, name) for name in fields}))
+    else:
+        typer.echo(decision_sentence(decision), err=not decision.accepted)
+    if not decision.accepted:
+        raise typer.Exit(1)
+
+
+@app.command(epilog="Example: sluicegate queue show 01JDX8Q4S0F1W2E3R4T5Y6U7I8")
+def show(
+    job_id: JobId,
+    as_json: AsJson = False,
+    settings: SettingsFile = None,
+    redis_url: RedisUrl = None,
+    queue: Queue = None,
+) -> None:
+    """Show one job: its record, its decision and what the ledger has of it."""
+    loaded = settings_of(settings, redis_url, queue)
+    with opened(loaded) as store:
+        record = store.job(job_id)
+    if record is None:
+        raise _no_such_job(job_id, loaded)
+    if as_json:
+        typer.echo(json.dumps(dict(record)))
+        return
+    for line in job_lines(job_id, record):
+        typer.echo(line)
+
+
+@app.command(epilog="Example: sluicegate queue unknown")
+def unknown(limit: Limit = 100, settings: SettingsFile = None, redis_url: RedisUrl = None, queue: Queue = None) -> None:
+    """List the jobs whose end nobody saw; `queue reconcile` settles them."""
+    with opened(settings_of(settings, redis_url, queue)) as store:
+        _list(store, "unknown", limit)
+
+
+@app.command(epilog="Example: sluicegate queue blocked")
+def blocked(limit: Limit = 100, settings: SettingsFile = None, redis_url: RedisUrl = None, queue: Queue = None) -> None:
+    """List the jobs that wait for a person's decision; `queue reconcile` settles them."""
+    with opened(settings_of(settings, redis_url, queue)) as store:
+        _list(store, "blocked", limit)
+
+
+@app.command(epilog='Example: sluicegate queue reconcile 01JDX8Q4S0 --outcome retry --as ann --reason "not in the log"')
+def reconcile(
+    job_id: JobId,
+    outcome: Annotated[Verdict, typer.Option("--outcome", help="What is known of it; `retry`: a repeat is safe.")],
+    actor: Actor,
+    reason: Why,
+    settings: SettingsFile = None,
+    redis_url: RedisUrl = None,
+    queue: Queue = None,
+) -> None:
+    """Settle a job that is unknown or blocked, by name."""
+    who = person(actor, reason)
+    loaded = settings_of(settings, redis_url, queue)
+    with opened(loaded) as store:
+        answer = by_person(store, job_id, outcome, actor=who.name, reason=who.reason)
+    if answer.answer == "gone":
+        raise _no_such_job(job_id, loaded)
+    if answer.answer == "refused":
+        raise fail(
+            f"Job {job_id} is {answer.state}: only an unknown job, or a blocked one, can be reconciled so.",
+            f"`sluicegate queue show {job_id}` shows what became of it.",
+        )
+    typer.echo(f"Job {job_id} is {answer.state} now.")
+
+
+@app.command("settings", epilog="Example: sluicegate queue settings --settings sluicegate.yaml")
+def show_settings(
+    as_json: AsJson = False, settings: SettingsFile = None, redis_url: RedisUrl = None, queue: Queue = None
+) -> None:
+    """Show every setting: default, bound, its value here and the one in force (the contract's is in Redis)."""
+    loaded = settings_of(settings, redis_url, queue)
+    stored, said = _stored_contract(loaded)
+    rows = setting_rows(loaded, stored)
+    if as_json:
+        typer.echo(json.dumps([{name: getattr(row, name) for name in row.__slots__} for row in rows]))
+    else:
+        table = Table("setting", "default", "bound", "here", "in force", box=None)
+        for row in rows:
+            table.add_row(row.name, row.default, row.bound, row.here, row.in_force)
+        Console().print(table)
+    typer.echo(said, err=True)
+
+
+def _stored_contract(settings: Settings) -> tuple[str | None, str]:
+    """Give the stored contract, None where it can't be had, and a sentence about it."""
+    store = Store.connect(settings.redis_url, settings.queue)
+    try:
+        stored = store.settings()
+    except StoreError as error:
+        return None, f"The contract in force is not known: {shown(settings.redis_url)} does not answer ({error})."
+    finally:
+        store.close()
+    if "contract" not in stored:
+        return None, f"No contract is in force: queue {settings.queue} is not open. `sluicegate queue init` opens it."
+    same = stored["digest"] == settings.contract.digest()
+    applied = f"Contract {stored['digest']} is in force, applied by {stored['actor']} ({stored['reason']})"
+    return stored["contract"], (
+        f"{applied}." if same else f"{applied}; these settings differ. `sluicegate queue apply` puts them into force."
+    )
+
+
+def _list(store: Store, state: str, limit: int) -> None:
+    ids = store.list_jobs(state, limit)
+    for job_id in ids:
+        typer.echo(job_id)
+    typer.echo(f"{len(ids)} {state}.", err=True)
+
+
+def _no_such_job(job_id: str, settings: Settings) -> Exception:
+    return fail(
+        f"Queue {settings.queue} has no job {job_id}.",
+        "A job that has ended is kept for a day, or twice the longest deadline.",
+    )

@@ -1,0 +1,211 @@
+"""Say in words how the gate stands, what would unblock it, and what became of an order. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from sluicegate.gate import DrainState, PinReason
+from sluicegate.replies import GateAnswer, GateLogEntry
+from sluicegate.telemetry import GateView, Telemetry
+from sluicegate.transition import Answer, Order
+
+BY_NAME = "--as NAME --reason WHY"
+_OPEN = f"`sluicegate gate open {BY_NAME}`"
+_INIT = f"`sluicegate queue init {BY_NAME}`"
+_RELEASE = f"`sluicegate gate release {BY_NAME}`"
+_RUN = f"`sluicegate automation run drain-and-recover {BY_NAME}`"
+_ACKNOWLEDGE = f"`sluicegate gate acknowledge {BY_NAME}`"
+
+_MEANS = {
+    DrainState.ADMIT: "jobs are admitted and pulled",
+    DrainState.REJECT_NEW: "no job is admitted, workers go on",
+    DrainState.RECOVERING: "no job is admitted; canaries are pulled, the backlog after green",
+    DrainState.DRAIN: "no job is admitted or pulled",
+}
+
+_PIN_UNBLOCKS = {
+    PinReason.UNINITIALISED: f"There is no queue here yet: {_INIT} opens it.",
+    PinReason.CONTROL_DATA_LOST: (
+        f"Control data is missing, damaged or older than what was seen: look at `sluicegate queue stats`, then {_OPEN}."
+    ),
+    PinReason.OPERATOR: f"A person pinned it: {_RELEASE} lets the controller go on, {_OPEN} opens it.",
+    PinReason.HAND_EDIT: f"A raw key was edited: {_RELEASE} lets the controller go on, {_OPEN} opens it.",
+    PinReason.ROLLED_BACK: (f"A run rolled back: read `sluicegate gate log`, mend the cause, then {_RUN}, or {_OPEN}."),
+    PinReason.REPEATED_DRAIN: (f"The last reopening did not hold: mend the cause, then {_RUN}, {_RELEASE} or {_OPEN}."),
+    PinReason.RUN_LOST: f"The run that held the gate is gone: {_RUN} starts a new one, or {_OPEN}.",
+    PinReason.RUN_REFUSED: f"A run was refused: {_RELEASE} asks again, {_RUN} is bound by no limit.",
+    PinReason.RESTORED: f"The data came from a snapshot: check it, then {_RUN}, or {_OPEN}.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Hold what a command says: whether it did what was asked, a sentence, and the command that unblocks it."""
+
+    done: bool
+    sentence: str
+    hint: str = ""
+
+
+def gate_lines(telemetry: Telemetry) -> Iterator[str]:
+    """Say how the gate stands: state, why, pin, run, last decision, then what would unblock it."""
+    gate = telemetry.gate
+    state = DrainState(gate.drain_state)
+    yield f"The gate of queue {telemetry.queue} is {state}: {_MEANS[state]}."
+    if gate.readable:
+        ago_s = max(0, telemetry.at_ms - gate.since_ms) / 1000
+        yield f"So since {_utc(gate.since_ms)} ({ago_s:.0f} s), by {gate.actor} ({gate.reason}); epoch {gate.epoch}."
+    percent = round(gate.admission_ratio * 100)
+    ramp = f", in a ramp at {gate.ramp_percent} %" if gate.ramp_percent is not None else ""
+    yield f"Admitted now: {percent} % of new jobs{ramp}."
+    if gate.pin is not None:
+        yield f"Pinned: {gate.pin}{f' ({gate.pin_note})' if gate.pin_note else ''}."
+    if gate.rollback_reason is not None:
+        yield f"Rolled back: {gate.rollback_reason}."
+    if gate.run is not None:
+        yield f"Run {gate.run.run_id} ({gate.run.runbook}) is {gate.run.state}, at step {gate.run.step or 'none yet'}."
+    if state is DrainState.RECOVERING:
+        green = "green" if gate.green else "not green yet"
+        yield f"Canaries: {gate.canary_ok_count} of {gate.canaries_required} in a row, {green}."
+    if gate.decision:
+        yield f"The controller's last decision: {gate.decision} ({gate.decision_reason})."
+    yield from unblocks(telemetry)
+
+
+def unblocks(telemetry: Telemetry) -> Iterator[str]:
+    """Say what would let jobs in again; nothing where they are admitted in full."""
+    gate = telemetry.gate
+    if gate.readable and gate.drain_state == DrainState.ADMIT and gate.admission_ratio == 1:
+        return
+    if gate.duplicates_unacknowledged:
+        yield (
+            f"Confirmed duplicates: {gate.duplicates_unacknowledged} that nobody has acknowledged. Audit their keys, "
+            f"then {_ACKNOWLEDGE}; `gate open` acknowledges them, too."
+        )
+    if gate.initialised and not telemetry.settings_digest:
+        yield f"The stored contract is lost: `sluicegate queue apply {BY_NAME}` writes it anew."
+    if gate.run is not None:
+        yield f"Run {gate.run.run_id} moves the gate; {_OPEN} with --end-run ends it and opens."
+    elif gate.pin is not None:
+        yield _PIN_UNBLOCKS.get(_pin(gate.pin), f"It is pinned: {_OPEN}.")
+    else:
+        yield from _unpinned(gate)
+
+
+def _pin(text: str) -> PinReason:
+    return PinReason(text) if text in set(PinReason) else PinReason.CONTROL_DATA_LOST
+
+
+def _unpinned(gate: GateView) -> Iterator[str]:
+    match DrainState(gate.drain_state):
+        case DrainState.REJECT_NEW:
+            yield f"It opens by itself once queue age and slack are well inside their bounds for a while; or {_OPEN}."
+        case DrainState.DRAIN:
+            yield f"The next alert, or the controller by itself, opens a run; or {_RUN}, or {_OPEN}."
+        case DrainState.RECOVERING:
+            yield f"Its run is gone: the controller closes it at the next tick; then {_OPEN}."
+        case DrainState.ADMIT if gate.admission_ratio == 0:
+            yield "The controller is silent: `sluicegate automation serve` starts it."
+        case DrainState.ADMIT:
+            return
+
+
+def order_said(order: Order, answer: GateAnswer, queue: str) -> Said:
+    """Say what became of a named person's order."""
+    match Answer(answer.answer):
+        case Answer.MOVED:
+            return Said(True, _moved(order, answer, queue))
+        case Answer.UNCHANGED:
+            return Said(True, _unchanged(order, answer, queue))
+        case Answer.RUN_LIVE:
+            return _run_live(order, answer)
+        case Answer.DUPLICATES:
+            return Said(False, "Confirmed duplicates are not acknowledged.", f"Audit their keys, then {_ACKNOWLEDGE}.")
+        case Answer.UNREADABLE:
+            return Said(
+                False,
+                f"The gate of queue {queue} can't be read, so it stays closed.",
+                f"Where there is no queue yet, {_INIT}; where its contract is lost, "
+                f"`sluicegate queue apply {BY_NAME}`; else {_OPEN}.",
+            )
+        case other:
+            return Said(False, f"The gate of queue {queue} answered {other}.", "`sluicegate gate show` says more.")
+
+
+def _moved(order: Order, answer: GateAnswer, queue: str) -> str:
+    known = f" {answer.acknowledged} confirmed duplicates are acknowledged." if answer.acknowledged else ""
+    if order is Order.ACKNOWLEDGE:
+        return known.strip()
+    ended = f" Run {answer.run} was live: it is ended or rolls back." if answer.run else ""
+    pinned = f", pinned ({answer.pin})" if answer.pin else ""
+    return f"The gate of queue {queue} is {answer.drain_state} now{pinned}.{ended}{known}"
+
+
+def _unchanged(order: Order, answer: GateAnswer, queue: str) -> str:
+    if order is Order.ACKNOWLEDGE:
+        return "There is no confirmed duplicate to acknowledge; nothing was changed."
+    if order is Order.RELEASE:
+        return f"The gate of queue {queue} is not pinned; nothing was changed."
+    if answer.run:
+        return f"Run {answer.run} holds the gate of queue {queue} closed already; nothing was changed."
+    return f"The gate of queue {queue} stays {answer.drain_state}; nothing was changed."
+
+
+def _run_live(order: Order, answer: GateAnswer) -> Said:
+    hint = f"{_OPEN} with --end-run ends it and opens; `sluicegate gate show` says where it is."
+    return Said(False, f"Run {answer.run} is live, so the gate can't be {_DONE[order]}.", hint)
+
+
+_DONE = {
+    Order.OPEN: "opened",
+    Order.OPEN_END_RUN: "opened",
+    Order.DRAIN: "drained",
+    Order.REJECT: "put to reject_new",
+    Order.HOLD: "held",
+    Order.RELEASE: "released",
+    Order.ABORT: "aborted",
+    Order.ACKNOWLEDGE: "acknowledged",
+}
+
+
+def log_line(entry: GateLogEntry) -> str:
+    """Give one gate move as a line: time, from → to, reason, actor, pin and note."""
+    pin = f" pin={entry.pin}" if entry.pin else ""
+    note = f" ({entry.note})" if entry.note else ""
+    return f"{_utc(entry.at_ms)} {entry.from_state} → {entry.to_state} {entry.reason} by {entry.actor}{pin}{note}"
+
+
+def gate_body(telemetry: Telemetry) -> dict[str, Any]:
+    """Give the fields of `gate show --json`."""
+    gate = telemetry.gate
+    run = gate.run
+    return {
+        "queue": telemetry.queue,
+        "drain_state": gate.drain_state,
+        "readable": gate.readable,
+        "initialised": gate.initialised,
+        "epoch": gate.epoch,
+        "reason": gate.reason,
+        "actor": gate.actor,
+        "since_ms": gate.since_ms,
+        "pin": gate.pin,
+        "pin_note": gate.pin_note,
+        "rollback_reason": gate.rollback_reason,
+        "green": gate.green,
+        "canary_ok_count": gate.canary_ok_count,
+        "canaries_required": gate.canaries_required,
+        "admission_ratio": gate.admission_ratio,
+        "ramp_percent": gate.ramp_percent,
+        "run": {"id": run.run_id, "runbook": run.runbook, "step": run.step, "state": run.state} if run else None,
+        "decision": gate.decision,
+        "decision_reason": gate.decision_reason,
+        "duplicates_unacknowledged": gate.duplicates_unacknowledged,
+        "unblocks": list(unblocks(telemetry)),
+    }
+
+
+def _utc(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")

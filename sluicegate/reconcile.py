@@ -1,0 +1,77 @@
+"""Move a job out of unknown or blocked by somebody's word: a named person's, or the ledger's (SPEC §4)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sluicegate.job import Effects, JobState
+from sluicegate.store import Store
+
+
+class Verdict(StrEnum):
+    """Name what may be said of a job whose end nobody saw; the comment says where the job goes."""
+
+    SUCCEEDED = "succeeded"  # it was done: final
+    FAILED = "failed"  # it was not done and will not be: final
+    RETRY = "retry"  # a repeat is safe: ready again with the same key, or expired
+    BLOCK = "block"  # a person has to look: blocked
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    """Say what became of a verdict: answer is moved, refused (not its state to leave) or gone; state is where it is."""
+
+    answer: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """Hold what the ledger has under one key: confirmed, and the fence of the start that last recorded its intent."""
+
+    confirmed: bool
+    intent_fence: str
+
+
+def ledger_verdict(entry: LedgerEntry, fence: str, effects: Effects) -> tuple[Verdict, str]:
+    """Judge an unknown job from the ledger alone; gives the verdict and why.
+
+    A confirmed effect was done. Without an intent under the job's current fence its last start made no call. After an
+    intent the call may have happened: harmless where a repeat is, for a person otherwise.
+    """
+    if entry.confirmed:
+        return Verdict.SUCCEEDED, "the ledger holds its confirmation"
+    if entry.intent_fence != fence:
+        return Verdict.RETRY, "the ledger holds no intent of its last start, so no call was made"
+    if effects is Effects.UNSAFE:
+        return Verdict.BLOCK, "its call may have happened and its class is unsafe to repeat"
+    return Verdict.RETRY, f"its call may have happened, and a repeat is safe: the class declares effects {effects}"
+
+
+def by_ledger(store: Store, job_id: str) -> Reconciled:
+    """Let the ledger decide an unknown job; any other state is refused."""
+    record = store.job(job_id)
+    if record is None:
+        return Reconciled("gone", "gone")
+    job: Mapping[str, str] = record["job"]
+    if job["state"] != JobState.UNKNOWN:
+        return Reconciled("refused", job["state"])
+    ledger: Mapping[str, str] = record.get("ledger") or {}
+    entry = LedgerEntry("confirmed" in ledger, ledger.get("fence", ""))
+    verdict, why = ledger_verdict(entry, job["fence"], _effects(store, job["class"]))
+    return Reconciled(*store.reconcile(job_id, verdict, actor="ledger", reason=why, source="ledger"))
+
+
+def by_person(store: Store, job_id: str, verdict: Verdict, *, actor: str, reason: str) -> Reconciled:
+    """Carry out a named person's word on an unknown or blocked job."""
+    return Reconciled(*store.reconcile(job_id, verdict, actor=actor, reason=reason, source="person"))
+
+
+def _effects(store: Store, job_class: str) -> Effects:
+    """Give what the stored contract declares; an undeclared class has the default."""
+    contract = json.loads(store.settings().get("contract", "{}"))
+    declared = contract.get("classes", {}).get(job_class, {})
+    return Effects(declared.get("effects", Effects.KEYED))
