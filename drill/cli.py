@@ -1,0 +1,77 @@
+"""Parse `sluicegate drill …` and wire it."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from drill.cli_plant import PROVIDER_EXAMPLE, PROXY_EXAMPLE, provider, proxy
+
+EXAMPLE = "Example: sluicegate drill --scenario provider-degradation --profile fast"
+REPORT_DIR = Path("drill-report")
+
+app = typer.Typer(
+    help="Prove the whole loop on real parts on this machine.",
+    invoke_without_command=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+app.command(epilog=PROVIDER_EXAMPLE)(provider)
+app.command(epilog=PROXY_EXAMPLE)(proxy)
+
+
+@app.callback(epilog=EXAMPLE)
+def drill(
+    context: typer.Context,
+    list_scenarios: Annotated[bool, typer.Option("--list", help="List the scenarios and end.")] = False,
+    scenario: Annotated[str, typer.Option(help="Which scenario to run.")] = "provider-degradation",
+    profile: Annotated[str, typer.Option(help="full, or fast: durations ÷ 5, at most a minute.")] = "full",
+    server: Annotated[str, typer.Option(help="The queue's server: redis, valkey or auto.")] = "auto",
+    rate: Annotated[str, typer.Option(help="Load, jobs a second, minute or hour.")] = "12/s",
+    duration: Annotated[
+        str | None, typer.Option(help="Shortest length of the load, such as 180s; never shorter than the scenario.")
+    ] = None,
+    mix: Annotated[
+        str, typer.Option(help="Classes of the load with their weights.")
+    ] = "lint-fix:70,test-patch:25,refactor-plan:5",
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of load and faults; random unless given.")] = None,
+    report_dir: Annotated[Path, typer.Option(help="Folder that gets a folder with the report.")] = REPORT_DIR,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the data folder (logs, settings, snapshots).")] = False,
+    clean: Annotated[
+        bool, typer.Option("--clean", help="Remove what drills left, reports too, and end.")
+    ] = False,
+) -> None:
+    """Prove the whole loop on real parts on this machine: load, faults, alert, run, recovery, verdict."""
+    if context.invoked_subcommand is not None:
+        return
+    # Loaded late: the drill's own servers and --help need none of it.
+    from drill import command  # noqa: PLC0415 (as above)
+
+    if list_scenarios:
+        command.show_scenarios()
+    elif clean:
+        command.clean(report_dir)
+    else:
+        seed = random.randrange(1_000_000) if seed is None else seed
+        raise typer.Exit(
+            command.run(
+                command.parse(
+                    scenario=scenario,
+                    profile=profile,
+                    server=server,
+                    rate=rate,
+                    duration=duration,
+                    mix=mix,
+                    seed=seed,
+                    keep=keep,
+                    report_dir=report_dir,
+                )
+            )
+        )
+
+
+if __name__ == "__main__":
+    app()

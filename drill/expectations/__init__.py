@@ -1,0 +1,1 @@
+"""What must have been seen of a drill in the end? Jobs, gate, runs, alerts, workers and the load, a file each."""

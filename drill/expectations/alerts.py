@@ -1,0 +1,63 @@
+"""What the real Prometheus and the real Alertmanager must have done."""
+
+from __future__ import annotations
+
+from drill.controls import FiringSpan
+from drill.verdict import Evidence, Expectation, Seen
+from rules.alert import SluicegateAction
+from rules.generate import catalogue
+
+# From a firing alert to its run: two notifications and an episode looked at on arrival; the margin is the machine's.
+_RUN_WITHIN_S = 2.0
+
+
+def _drain_alerts(evidence: Evidence) -> tuple[FiringSpan, ...]:
+    names = {alert.name for alert in catalogue(evidence.settings) if alert.action is SluicegateAction.DRAIN}
+    return tuple(span for span in evidence.firing if span.alert in names)
+
+
+def parts_are_scraped() -> Expectation:
+    """Look at Prometheus's own view of the parts that it scrapes."""
+
+    def look(evidence: Evidence) -> Seen:
+        down = [job for job, up in evidence.targets.items() if not up]
+        said = ", ".join(f"{job} {'up' if up else 'down'}" for job, up in evidence.targets.items())
+        return Seen(bool(evidence.targets) and not down, said or "nothing is scraped")
+
+    return Expectation("parts are scraped", "the last scrape of each worked", look)
+
+
+def a_drain_alert_fires() -> Expectation:
+    """Look for an alert that asks for a drain among those that fired in Prometheus."""
+
+    def look(evidence: Evidence) -> Seen:
+        fired = ", ".join(dict.fromkeys(span.alert for span in evidence.firing)) or "none"
+        return Seen(bool(_drain_alerts(evidence)), f"fired: {fired}")
+
+    return Expectation("an alert fires", "one that asks for a drain, in the real Prometheus", look)
+
+
+def alert_opens_the_run() -> Expectation:
+    """Measure from the first firing alert that asks for a drain to the opening of the run."""
+
+    def look(evidence: Evidence) -> Seen:
+        fired = _drain_alerts(evidence)
+        run = evidence.recovery
+        if not fired or run is None:
+            return Seen(ok=False, text="no run" if fired else "no alert fired")
+        took_s = (run.run.started_at_ms - fired[0].from_ms) / 1000
+        bound_s = evidence.settings.contract.timings.episode_look_s + _RUN_WITHIN_S
+        by_webhook = run.run.trigger == "webhook"
+        return Seen(by_webhook and took_s <= bound_s, f"{took_s:.1f} s after {fired[0].alert}, by {run.run.trigger}")
+
+    return Expectation("alert → run", "by Alertmanager's webhook, within episode_look_s + 2 s", look)
+
+
+def none_fires_but(*names: str) -> Expectation:
+    """Compare the alerts that fired with those that may."""
+
+    def look(evidence: Evidence) -> Seen:
+        fired = list(dict.fromkeys(span.alert for span in evidence.firing))
+        return Seen(set(fired) <= set(names), ", ".join(fired) or "none")
+
+    return Expectation("alerts that fired", f"none but {', '.join(names)}", look)

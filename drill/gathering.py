@@ -1,0 +1,87 @@
+"""Gather the evidence of a drill while its parts still run: what became of each job, and what each part recorded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+
+from drill.controls import FiringSpan
+from drill.effects import read_effects
+from drill.rig import Rig
+from drill.scenarios.scenario import Scenario
+from drill.verdict import Evidence, JobEnd
+from drill.watcher import Watcher
+from sluicegate.store import Store
+
+_BATCH = 100
+_FAILURES = 1000
+# Prometheus stamps an alert with the time of its evaluation; asking finer than that costs little.
+_SPAN_STEP_S = 0.25
+
+
+def gather(rig: Rig, watcher: Watcher, scenario: Scenario) -> Evidence:
+    """Take the last look and everything that the verdict needs; raises SluicegateError where a part is silent."""
+    topology, timeline = rig.topology, rig.timeline
+    look = watcher.look()
+    timeline.add(look)
+    submissions = rig.load.submissions
+    accepted = [one.decision.job_id for one in submissions if one.decision.accepted]
+    keys = {one.decision.job_id: one.ask.key for one in submissions}
+    classes = {one.decision.job_id: one.ask.job_class for one in submissions}
+    return Evidence(
+        profile=rig.profile,
+        settings=topology.settings,
+        timeline=timeline,
+        gate_log=look.gate_log,
+        runs=look.runs,
+        submissions=submissions,
+        load_errors=rig.load.errors,
+        jobs=tuple(
+            JobEnd(job_id, keys[job_id], classes[job_id], state, cause)
+            for job_id, state, cause in _ends(topology.store, accepted)
+        ),
+        failed_records=_failed_records(topology.store, timeline.samples[0].at_ms, look.at_ms),
+        effects=read_effects(topology.effects_log),
+        firing=_firing(rig, timeline.samples[0].at_ms),
+        targets=topology.prometheus.healthy_targets() if topology.prometheus is not None else {},
+        died=topology.children.failed(),
+        ends_closed=scenario.ends_closed,
+    )
+
+
+def _ends(store: Store, job_ids: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield id, state and cause of each job; `gone` where there is no record."""
+    for batch in _batches(job_ids):
+        records = {row["id"]: row["job"] for row in store.records(batch)["jobs"]}
+        for job_id in batch:
+            record = records.get(job_id)
+            yield job_id, record["state"] if record else "gone", record.get("cause", "") if record else ""
+
+
+def _batches(job_ids: Iterable[str]) -> Iterator[list[str]]:
+    rest = iter(job_ids)
+    while batch := list(islice(rest, _BATCH)):
+        yield batch
+
+
+def _failed_records(store: Store, from_ms: int, to_ms: int) -> dict[str, str]:
+    """Return job id → reason of the records in failed:{date}, over midnight too."""
+    records: dict[str, str] = {}
+    for date in _dates(from_ms, to_ms):
+        offset = 0
+        while lines := store.failures(date, offset, _FAILURES):
+            offset += len(lines)
+            records |= {record["job_id"]: record["reason"] for record in map(json.loads, lines)}
+    return records
+
+
+def _dates(from_ms: int, to_ms: int) -> list[str]:
+    first, last = (datetime.fromtimestamp(ms / 1000, UTC).date() for ms in (from_ms, to_ms))
+    return [(first + timedelta(days)).isoformat() for days in range((last - first).days + 1)]
+
+
+def _firing(rig: Rig, from_ms: int) -> tuple[FiringSpan, ...]:
+    prometheus = rig.topology.prometheus
+    return prometheus.firing_spans(from_ms / 1000, _SPAN_STEP_S) if prometheus is not None else ()

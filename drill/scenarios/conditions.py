@@ -1,0 +1,134 @@
+"""The conditions that phases wait for. Each reads figures, gate log, journal and answers; none has an effect."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from drill.scenarios.scenario import Condition, View
+from sluicegate.replies import RunHistory
+from sluicegate.telemetry import Telemetry
+
+
+def lasted(full_s: float) -> Condition:
+    """Wait until the phase has lasted so many seconds of the full profile."""
+    return Condition(
+        f"{full_s:g} s of the full profile have passed",
+        lambda view: view.phase_s >= full_s,
+        lambda view: f"{view.phase_s:.1f} s",
+    )
+
+
+def healthy_for(full_s: float) -> Condition:
+    """Wait until jobs were accepted for so long, with the gate open."""
+
+    def holds(view: View) -> bool:
+        accepted = any(one.decision.accepted for one in view.submitted_since)
+        return view.phase_s >= full_s and accepted and view.look.telemetry.gate.drain_state == "admit"
+
+    return Condition(f"the gate is open and jobs are accepted for {full_s:g} s of the full profile", holds, _gate_seen)
+
+
+def gate_reaches(state: str, reason: str) -> Condition:
+    """Wait until the gate's log tells of a move to this state for this reason."""
+
+    def holds(view: View) -> bool:
+        return any(entry.to_state == state and entry.reason == reason for entry in view.look.gate_log)
+
+    return Condition(f"the gate moves to {state} ({reason})", holds, _gate_seen)
+
+
+def run_opened() -> Condition:
+    """Wait until a lock-holding run exists."""
+    return Condition("a run is opened", lambda view: view.look.run is not None, _run_seen)
+
+
+def step_reached(verb: str, phase: str) -> Condition:
+    """Wait until the newest run's journal holds an entry of this step and phase."""
+
+    def holds(view: View) -> bool:
+        run = view.look.run
+        return run is not None and any(entry.verb == verb and entry.phase == phase for entry in run.journal)
+
+    return Condition(f"the run's step {verb} is {phase}", holds, _run_seen)
+
+
+def turned_green() -> Condition:
+    """Wait until the canaries of the live run are green."""
+    return Condition(
+        "the canaries are green",
+        lambda view: any(entry.reason == "canaries_green" for entry in view.look.gate_log),
+        _run_seen,
+    )
+
+
+def run_ends(state: str) -> Condition:
+    """Wait until the newest run has ended in this state."""
+
+    def holds(view: View) -> bool:
+        return view.look.run is not None and view.look.run.run.state == state
+
+    return Condition(f"the run ends {state}", holds, _run_seen)
+
+
+def refused(reason: str) -> Condition:
+    """Wait until a job submitted in this phase is refused for this reason."""
+
+    def holds(view: View) -> bool:
+        return any(not one.decision.accepted and one.decision.reason == reason for one in view.submitted_since)
+
+    return Condition(f"a job is refused with {reason}", holds, _answers_seen)
+
+
+def accepted_for(full_s: float) -> Condition:
+    """Wait until the last so many seconds of the full profile, all in this phase, brought accepted jobs only."""
+
+    def holds(view: View) -> bool:
+        if view.phase_s < full_s:
+            return False
+        since_ms = view.look.at_ms - (view.look.at_ms - view.phase_from_ms) * full_s / view.phase_s
+        recent = [one.decision.accepted for one in view.submitted_since if one.at_ms >= since_ms]
+        return bool(recent) and all(recent)
+
+    return Condition(f"every job is accepted for {full_s:g} s of the full profile", holds, _answers_seen)
+
+
+def unknown_jobs() -> Condition:
+    """Wait until a job is unknown."""
+    return Condition("a job is unknown", lambda view: view.look.telemetry.unknown > 0, _jobs_seen)
+
+
+def _gate_seen(view: View) -> str:
+    gate = view.look.telemetry.gate
+    return f"state={gate.drain_state} reason={gate.reason} {_figures(view.look.telemetry)}"
+
+
+def _figures(telemetry: Telemetry) -> str:
+    provider = telemetry.provider
+    return (
+        f"queue_age_p95_seconds={telemetry.queue_age_p95_seconds:.1f} calls={provider.calls} "
+        f"status_5xx={provider.status_5xx} timeouts={provider.timeouts}"
+    )
+
+
+def _run_seen(view: View) -> str:
+    return f"{_history(view.look.run)}; {_gate_seen(view)}"
+
+
+def _history(run: RunHistory | None) -> str:
+    if run is None:
+        return "no run"
+    last = run.journal[-1] if run.journal else None
+    entry = f", last entry {last.verb} {last.phase} {last.text}".rstrip() if last else ""
+    return f"run {run.run.run_id} is {run.run.state}{entry}"
+
+
+def _answers_seen(view: View) -> str:
+    answers = Counter(
+        "accepted" if one.decision.accepted else one.decision.reason for one in view.submitted_since
+    )
+    return ", ".join(f"{count} {answer}" for answer, count in answers.most_common()) or "no answer yet"
+
+
+def _jobs_seen(view: View) -> str:
+    telemetry = view.look.telemetry
+    return f"{telemetry.running} running, {telemetry.unknown} unknown, {telemetry.blocked} blocked"

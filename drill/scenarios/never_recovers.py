@@ -1,0 +1,49 @@
+"""Every call fails, and a person says that it is fixed although it is not: the canaries know better."""
+
+from __future__ import annotations
+
+from drill.expectations import alerts, gate, jobs, load, runs, workers
+from drill.rig import Rig
+from drill.scenarios import faults
+from drill.scenarios.conditions import refused, run_ends, step_reached
+from drill.scenarios.scenario import Phase, Scenario
+
+
+def _approve(rig: Rig) -> None:
+    rig.approve_fix("said to be fixed, although nothing was")
+
+
+SCENARIO = Scenario(
+    name="never-recovers",
+    summary="503 to every call and a fix that fixed nothing: canary_failed, closed and pinned.",
+    fixed_by_hook=False,
+    ends_closed=True,
+    phases=(
+        faults.healthy(),
+        faults.down(),
+        faults.alerted(),
+        Phase("draining", "freeze, snapshot, drain", step_reached("fix", "started"), within_s=120),
+        Phase(
+            "unproven",
+            "a person approves a fix that fixed nothing; canaries ask the provider",
+            run_ends("rolled_back"),
+            within_s=180,
+            act=_approve,
+        ),
+        Phase("closed", "the gate stays closed and pinned", refused("admission_closed"), within_s=10),
+    ),
+    expectations=(
+        gate.went(faults.DRAINED, faults.RECOVERING, ("drain", "run_rollback")),
+        gate.closes_in_time(),
+        alerts.parts_are_scraped(),
+        alerts.a_drain_alert_fires(),
+        runs.is_opened_by("webhook", "timer"),
+        runs.is_the_only_one(),
+        runs.goes_through(*runs.RECOVERY[:6], state="rolled_back", rollback_reason="canary_failed"),
+        workers.each_reports_its_stop(),
+        gate.every_opening_is_proven(),
+        gate.ends("drain", pin="rolled_back", rollback_reason="canary_failed"),
+        load.every_submission_is_answered(),
+        *jobs.common(),
+    ),
+)

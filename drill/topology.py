@@ -1,0 +1,257 @@
+"""Start every part of a drill, each a real process, in the order in which they need each other."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import yaml
+
+import sluicegate
+from drill.children import Children
+from drill.controls import AutomationControl, FaultControl, PrometheusControl
+from drill.monitoring import Alertmanager, Prometheus, PrometheusOptions, find_alertmanager, find_prometheus
+from drill.ports import LOOPBACK
+from drill.profile import Profile
+from drill.readiness import answers_http
+from drill.server import QueueServer, ServerKind, ServerOptions, find_server
+from rules.generate import render_alertmanager, render_rules
+from sluicegate.errors import SluicegateError
+from sluicegate.settings import Settings
+from sluicegate.store import Store
+
+ACTOR = "drill"
+AUTOMATION = "automation"
+EXPORTER = "exporter"
+PROVIDER = "provider"
+PROXY = "proxy"
+WORKERS = ("worker-1", "worker-2", "worker-3")
+EFFECTS_FILE = "provider.jsonl"
+# The environment names that a settings file gives way to (SPEC §10). Empty, they say nothing: a drill must never reach
+# the queue that the shell it was started from points at.
+OVERRIDING = (
+    "REDIS_URL",
+    "PROVIDER_URL",
+    "PORT",
+    "SLUICEGATE_QUEUE",
+    "WORKER_MAX_INFLIGHT",
+    "DEADLINE_SWEEP_MS",
+    "ADMIT_QUEUE_AGE_P95_MAX_S",
+    "DRAIN_PROVIDER_5XX_RATE",
+    "DRAIN_QUEUE_AGE_P95_S",
+    "CANARY_REQUIRED_OK",
+)
+_ENVIRONMENT = dict.fromkeys(OVERRIDING, "")
+_STORE_TIMEOUT_S = 2.0
+
+Part = TypeVar("Part")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Say what a scenario's topology holds beside what all have: monitoring, and a hook that fixes the path."""
+
+    profile: Profile
+    server: ServerKind
+    seed: int
+    monitoring: bool = True
+    fixed_by_hook: bool = True
+
+
+def command(*words: str) -> tuple[str, ...]:
+    """Return the command line that runs a word of this very installation."""
+    return (sys.executable, "-m", "sluicegate", *words)
+
+
+def check_programs(plan: Plan) -> None:
+    """Raise UsageError, before anything is started, when a server's program is missing."""
+    find_server(plan.server)
+    if plan.monitoring:
+        find_prometheus()
+        find_alertmanager()
+
+
+class Topology:
+    """Hold the running parts of one drill. Starting and stopping is the main thread's (see `Children`)."""
+
+    def __init__(self, children: Children, plan: Plan) -> None:
+        self.children = children
+        self.plan = plan
+        self.server = QueueServer(children, ServerOptions(kind=plan.server))
+        self._settings = plan.profile.settings
+        self._store: Store | None = None
+        self._faults: FaultControl | None = None
+        self._automation: AutomationControl | None = None
+        self._prometheus: tuple[Prometheus, PrometheusControl] | None = None
+        self._alertmanager: Alertmanager | None = None
+        self._workers_started = 0
+
+    def start(self, between: Callable[[str], None]) -> None:
+        """Start all parts; `between` is called before each with its name, and may raise to stop there."""
+        steps: tuple[tuple[str, Callable[[], None]], ...] = (
+            ("queue server", self._start_server),
+            ("provider", self._start_provider),
+            ("fault proxy", self._start_proxy),
+            ("workers", self._start_workers),
+            ("automation", self._start_automation),
+            ("exporter", self._start_exporter),
+            *((("monitoring", self._start_monitoring),) if self.plan.monitoring else ()),
+        )
+        for name, step in steps:
+            between(name)
+            step()
+
+    def close(self) -> None:
+        """Close this process's own connections; the processes are ended by `Children`. Safe twice."""
+        for part in (self._store, self._faults, self._automation):
+            if part is not None:
+                part.close()
+        if self._prometheus is not None:
+            self._prometheus[1].close()
+
+    @property
+    def settings(self) -> Settings:
+        """Return the settings of the running parts."""
+        return self._settings
+
+    @property
+    def effects_log(self) -> Path:
+        """Return the provider's own log of what it did."""
+        return self.children.folder / EFFECTS_FILE
+
+    @property
+    def store(self) -> Store:
+        """Return the drill's own way to the queue; raises before start."""
+        return _started(self._store, "queue server")
+
+    @property
+    def faults(self) -> FaultControl:
+        """Return the switch of the faults; raises before start."""
+        return _started(self._faults, "fault proxy")
+
+    @property
+    def automation(self) -> AutomationControl:
+        """Return the person's door to the runs; raises before start."""
+        return _started(self._automation, AUTOMATION)
+
+    @property
+    def prometheus(self) -> PrometheusControl | None:
+        """Return the way to Prometheus, None in a drill without it."""
+        return self._prometheus[1] if self._prometheus is not None else None
+
+    def real_parts(self) -> tuple[str, ...]:
+        """Say which real parts the drill runs on, with version and path."""
+        parts = [f"Sluicegate {sluicegate.__version__} ({Path(sluicegate.__file__).parent})"]
+        parts.append(f"Python {platform.python_version()} ({sys.executable})")
+        parts.append(self.server.describe())
+        if self._prometheus is not None:
+            parts.append(self._prometheus[0].describe())
+        if self._alertmanager is not None:
+            parts.append(self._alertmanager.describe())
+        return tuple(parts)
+
+    def start_worker(self, name: str) -> None:
+        """Start a worker under a name that is free."""
+        argv = command("worker", "run", "--settings", str(self._settings_file(name, self._settings)))
+        self.children.spawn(name, (*argv, "--worker-id", name), environment=_ENVIRONMENT)
+
+    def _start_server(self) -> None:
+        self.server.start()
+        self._settings = self._settings.model_copy(update={"redis_url": self.server.url})
+        self._store = Store.connect(self.server.url, self._settings.queue, timeout_s=_STORE_TIMEOUT_S)
+        contract = self._settings.contract
+        answer = self._store.init_queue(contract.for_redis(), contract.digest(), ACTOR, "a drill opens its own queue")
+        if answer.answer != "moved":
+            raise SluicegateError(f"The drill's new server is not empty: it has the key {answer.why!r}.")
+
+    def _start_provider(self) -> None:
+        seed = ("--seed", str(self.plan.seed))
+        port = self._listen(
+            PROVIDER, lambda port: ("drill", "provider", "--port", str(port), "--log", str(self.effects_log), *seed)
+        )
+        self._provider_address = f"{LOOPBACK}:{port}"
+
+    def _start_proxy(self) -> None:
+        seed = ("--seed", str(self.plan.seed))
+        port = self._listen(PROXY, lambda port: ("drill", "proxy", "--port", str(port), *seed), "/version")
+        self._faults = FaultControl(f"http://{LOOPBACK}:{port}")
+        address = self._faults.place_before(self._provider_address)
+        self._settings = self._settings.model_copy(update={"provider_url": f"http://{address}"})
+
+    def _start_workers(self) -> None:
+        for name in WORKERS:
+            self.start_worker(name)
+
+    def _start_automation(self) -> None:
+        hook_url = self.faults.reset_url if self.plan.fixed_by_hook else None
+        before = self._settings.automation
+        automation = before.model_copy(
+            update={
+                "host": LOOPBACK,
+                "snapshot_dir": self.children.folder / "snapshots",
+                "fix": before.fix.model_copy(update={"hook_url": hook_url}),
+            }
+        )
+
+        def with_port(port: int) -> Settings:
+            return self._settings.model_copy(update={AUTOMATION: automation.model_copy(update={"port": port})})
+
+        port = self._listen(
+            AUTOMATION,
+            lambda port: (AUTOMATION, "serve", "--settings", str(self._settings_file(AUTOMATION, with_port(port)))),
+        )
+        url = f"http://{LOOPBACK}:{port}"
+        self._automation = AutomationControl(url)
+        monitoring = self._settings.monitoring.model_copy(update={"webhook_url": f"{url}/webhooks/alertmanager"})
+        self._settings = with_port(port).model_copy(update={"monitoring": monitoring})
+
+    def _start_exporter(self) -> None:
+        def with_port(port: int) -> Settings:
+            exporter = self._settings.exporter.model_copy(update={"host": LOOPBACK, "port": port})
+            return self._settings.model_copy(update={EXPORTER: exporter})
+
+        port = self._listen(
+            EXPORTER,
+            lambda port: (EXPORTER, "serve", "--settings", str(self._settings_file(EXPORTER, with_port(port)))),
+        )
+        self._settings = with_port(port)
+
+    def _start_monitoring(self) -> None:
+        settings = self._settings
+        self._alertmanager = Alertmanager(self.children, render_alertmanager(settings))
+        self._alertmanager.start()
+        rule_file = self.children.folder / "sluicegate.rules.yml"
+        rule_file.write_text(render_rules(settings), encoding="utf-8")
+        options = PrometheusOptions(
+            rule_files=(rule_file,),
+            targets={
+                settings.monitoring.exporter_job: (f"{LOOPBACK}:{settings.exporter.port}",),
+                f"{settings.monitoring.exporter_job}-automation": (f"{LOOPBACK}:{settings.automation.port}",),
+            },
+            scrape_interval_s=settings.monitoring.scrape_interval_s,
+            evaluation_interval_s=settings.monitoring.evaluation_interval_s,
+            alertmanager=self._alertmanager.address,
+        )
+        prometheus = Prometheus(self.children, options)
+        prometheus.start()
+        self._prometheus = (prometheus, PrometheusControl(prometheus.url))
+
+    def _listen(self, name: str, words: Callable[[int], Sequence[str]], health: str = "/healthz") -> int:
+        return self.children.start_listening(
+            name, lambda port: command(*words(port)), answers_http(health), environment=_ENVIRONMENT
+        )
+
+    def _settings_file(self, name: str, settings: Settings) -> Path:
+        path = self.children.folder / f"settings-{name}.yaml"
+        path.write_text(yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False), encoding="utf-8")
+        return path
+
+
+def _started(part: Part | None, name: str) -> Part:
+    if part is None:
+        raise SluicegateError(f"The drill's {name} was not started yet.")
+    return part
