@@ -13,16 +13,16 @@ class _PostedAlert(BaseModel):
     status: str = Field(pattern="^(firing|resolved)$")
     labels: dict[str, str]
     annotations: dict[str, str] = {}
-    startsAt: datetime
-    endsAt: datetime
+    starts_at: datetime = Field(alias="startsAt")
+    ends_at: datetime = Field(alias="endsAt")
     fingerprint: str = Field(min_length=1, max_length=64, pattern="^[0-9A-Za-z_-]+$")
 
 
 class _Posted(BaseModel):
     version: str
-    groupKey: str = Field(max_length=8192)
+    group_key: str = Field(alias="groupKey")
     alerts: list[_PostedAlert] = Field(min_length=1)
-    truncatedAlerts: int = 0
+    truncated_alerts: int = Field(alias="truncatedAlerts", default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,8 @@ class NotUnderstood(Exception):
 
 
 _FIRST_REAL_YEAR = 1970
+# A group's key is only for readers of the inbox; refusing a long one would lose its alerts.
+_GROUP_MOST = 1024
 
 
 def parse(body: bytes) -> Notification:
@@ -61,7 +63,8 @@ def parse(body: bytes) -> Notification:
         raise NotUnderstood(f"This is not an Alertmanager webhook of version 4: {_first(error)}.") from error
     if posted.version != "4":
         raise NotUnderstood(f"This webhook has version {posted.version[:20]!r}; only version '4' is understood.")
-    return Notification(posted.groupKey, tuple(_alert(alert) for alert in posted.alerts), posted.truncatedAlerts)
+    alerts = tuple(_alert(alert) for alert in posted.alerts)
+    return Notification(posted.group_key[:_GROUP_MOST], alerts, posted.truncated_alerts)
 
 
 def _first(error: Exception) -> str:
@@ -77,8 +80,8 @@ def _alert(posted: _PostedAlert) -> Alert:
         firing=posted.status == "firing",
         name=posted.labels.get("alertname", ""),
         labels=posted.labels,
-        starts_at_ms=_ms(posted.startsAt),
-        ends_at_ms=_ms(posted.endsAt),
+        starts_at_ms=_ms(posted.starts_at),
+        ends_at_ms=_ms(posted.ends_at),
     )
 
 

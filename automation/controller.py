@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 
 import structlog
+from pydantic import TypeAdapter
 
 from automation.looping import Loop
 from automation.metrics import AutomationMetrics
@@ -148,12 +149,16 @@ def judge(telemetry: Telemetry) -> tuple[Decision, bool]:
     return decide(figures, thresholds), exit_condition_holds(figures, thresholds)
 
 
+_THRESHOLDS = TypeAdapter(Thresholds)
+
+
 def thresholds_of(stored: Mapping[str, float]) -> Thresholds:
-    """Take the thresholds that the functions use: the stored ones, so that two clients cannot decide differently."""
-    defaults = Thresholds()
-    known = {field.name: stored[field.name] for field in fields(Thresholds) if field.name in stored}
-    counts = {name: int(value) for name, value in known.items() if isinstance(getattr(defaults, name), int)}
-    return replace(defaults, **{**known, **counts})
+    """Take the thresholds that the functions use: the stored ones, so that two clients cannot decide differently.
+
+    Names that a later version stored are left out; a missing one has its default.
+    """
+    known = {field.name for field in fields(Thresholds)}
+    return _THRESHOLDS.validate_python({name: value for name, value in stored.items() if name in known})
 
 
 def _figures_seen(telemetry: Telemetry) -> str:
