@@ -36,9 +36,14 @@ check: setup ## Check format, lint, types, import directions, generated files an
 	@$(BIN)/python -m pytest -q tests/contract/test_wheel.py
 	@echo "check: all is well"
 
-generate: setup ## Write the generated rules and dashboards anew
+generate: setup ## Write everything generated anew: rules, dashboards, the pages of runbooks and metrics
 	@$(BIN)/python -m sluicegate rules generate
 	@$(BIN)/python -m sluicegate dashboards generate
+	@$(BIN)/python -m sluicegate exporter reference > docs/reference/metrics.md
+	@for file in runbooks/*.yaml; do \
+	  name=$$(basename $$file .yaml); \
+	  $(BIN)/python -m sluicegate runbooks docs $$name --out docs/runbooks/$$name.md; \
+	done
 
 lock: ## Resolve pyproject.toml into requirements.lock; ARGS=--upgrade takes newer versions
 	@scripts/lock $(ARGS)
