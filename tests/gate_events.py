@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 
 from sluicegate.gate import GateState, RawEdit, RollbackReason, Runbook, Stored
 from sluicegate.policy import Action
@@ -168,5 +168,14 @@ def describe_state(state: GateState) -> str:
 
 
 def describe_event(event: Event) -> str:
-    """Say an event as it would be written to make it."""
-    return f"Happening.{event.name}" if isinstance(event, Happening) else str(event)
+    """Say an event in the fewest words: its subject, and each flag that is not as usual."""
+    if isinstance(event, Happening):
+        return f"Happening.{event.name}"
+    words = []
+    for each in fields(event):
+        value = getattr(event, each.name)
+        if each.default is MISSING:
+            words.append(str(value))
+        elif value != each.default:
+            words.append(f"{each.name}={value}")
+    return f"{type(event).__name__}({', '.join(words)})"
