@@ -13,9 +13,11 @@ function commands.lead(q)
   return { leading = true, fence = fence }
 end
 
+-- A lease that has ended leads no more: a controller that was stopped between its look and its move has old figures.
 local function led(q)
   local lock = hash_of(q.p .. 'lock:controller')
-  return lock.fence == nil and q.a.fence == '0' or lock.fence == q.a.fence
+  if lock.fence == nil then return q.a.fence == '0' end
+  return lock.fence == q.a.fence and (tonumber(lock.lease_end) or 0) > q.now
 end
 
 -- A run's limit passed by more than its grace is a breach: a dead executor can't leave the gate open.
@@ -88,10 +90,10 @@ local function leave_reject(q, g, stale, why)
   G.move(q, g, 'reject_new', why)
 end
 
--- Since when the exit condition holds; a stale reading says nothing.
+-- Since when the exit condition holds; a stale reading says nothing, and neither does a time in which nobody looked.
 local function track_exit(q, g, stale)
   local since = g.ok_since
-  if g.drain_state ~= 'reject_new' or not q.a.exit_ok then
+  if g.drain_state ~= 'reject_new' or not q.a.exit_ok or G.silent(q, g) then
     since = 0
   elseif not stale and since == 0 then
     since = q.now
@@ -131,11 +133,12 @@ local function end_run_unread(q, g, why)
 end
 
 -- move_gate {action, reason, exit_ok, epoch, fence, figures}: apply the controller's decision, then say that it looked.
--- Loosening needs the epoch the figures were read at; tightening never fails on it.
+-- Loosening needs the epoch the figures were read at; tightening never fails on it. Adoption alone answers unchanged.
 -- -> {answer = moved | unchanged | stale | unreadable, drain_state, epoch}
 function commands.move_gate(q)
   if not led(q) then return { answer = 'stale', drain_state = 'drain', epoch = '0' } end
   local g = G.read(q)
+  local before = g.epoch
   local why = { reason = q.a.reason, actor = 'controller', figures = q.a.figures }
   if g.behind then
     G.close(q, g, 'control_data_lost', 'lost', { reason = 'control_data_lost', actor = 'controller',
@@ -146,10 +149,10 @@ function commands.move_gate(q)
   else
     local adopted = G.adopt(q, g)
     if adopted then g = G.read(q) end
+    before = g.epoch
     G.write_decision(q, q.a.action, q.a.reason, q.a.figures)
     apply_action(q, g, adopted or q.a.epoch ~= digits(g.epoch), why)
   end
   redis.call('SET', q.p .. 'control:seen', digits(q.now))
-  return { answer = g.epoch > (tonumber(q.a.epoch) or 0) and 'moved' or 'unchanged', drain_state = g.drain_state,
-    epoch = digits(g.epoch) }
+  return { answer = g.epoch > before and 'moved' or 'unchanged', drain_state = g.drain_state, epoch = digits(g.epoch) }
 end
