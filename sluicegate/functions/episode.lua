@@ -14,9 +14,10 @@ end
 local function fire(q, id, known, alert)
   local key = q.p .. 'episode:' .. id
   if not begins_anew(q, known, alert) then
-    if known.state ~= 'open' then return { id = id, number = tonumber(known.number), state = 'closed', new = false } end
+    if known.state ~= 'open' then return { id = id, number = tonumber(known.number) or 0, state = 'closed', new = false } end
     redis.call('HSET', key, 'touched_at', digits(q.now))
     redis.call('HINCRBY', key, 'deliveries', 1)
+    redis.call('ZADD', q.p .. 'episodes:open', q.now, id)
     return { id = id, number = tonumber(known.number), state = 'open', new = false }
   end
   local number = (tonumber(known.number) or 0) + 1
@@ -27,12 +28,17 @@ local function fire(q, id, known, alert)
   return { id = id, number = number, state = 'open', new = true }
 end
 
+-- An end that comes before its firing is kept as well: the firing that follows it late is an ended one's. The late end
+-- of an earlier episode ends no later one.
 local function resolve(q, id, known, alert)
-  if known.state == 'open' then
-    redis.call('HSET', q.p .. 'episode:' .. id, 'state', 'closed', 'ends_at', digits(alert.ends_at))
-    redis.call('ZREM', q.p .. 'episodes:open', id)
+  local number = tonumber(known.number) or 0
+  if known.state == 'open' and alert.ends_at < (tonumber(known.starts_at) or 0) then
+    return { id = id, number = number, state = 'open', new = false }
   end
-  return { id = id, number = tonumber(known.number) or 0, state = 'closed', new = false }
+  local ends_at = math.max(alert.ends_at, tonumber(known.ends_at) or 0)
+  redis.call('HSET', q.p .. 'episode:' .. id, 'state', 'closed', 'ends_at', digits(ends_at))
+  redis.call('ZREM', q.p .. 'episodes:open', id)
+  return { id = id, number = number, state = 'closed', new = false }
 end
 
 function commands.notify(q)
@@ -45,15 +51,17 @@ function commands.notify(q)
     episodes[i] = handle(q, id, known, alert)
     redis.call('PEXPIRE', q.p .. 'episode:' .. id, EPISODE_RETENTION_MS)
   end
+  -- An episode of which nothing was heard any more is forgotten with its record.
+  redis.call('ZREMRANGEBYSCORE', q.p .. 'episodes:open', '-inf', q.now - EPISODE_RETENTION_MS)
   local event = redis.call('XADD', q.p .. 'inbox', 'MAXLEN', '~', '10000', '*', 'at', digits(q.now), 'source', q.a.source,
     'group', q.a.group, 'alerts', cjson.encode(q.a.alerts))
   return { event = event, episodes = episodes }
 end
 
--- episodes {}: the open ones, oldest first. Read-only. -> {episodes = [{id, name, runbook, outcome, run, …}]}
+-- episodes {}: the open ones, heard of last first, at most 200. Read-only. -> {episodes = [{id, name, runbook, outcome, run, …}]}
 function commands.episodes(q)
   local open = {}
-  for _, id in ipairs(redis.call('ZRANGE', q.p .. 'episodes:open', 0, 199)) do
+  for _, id in ipairs(redis.call('ZREVRANGE', q.p .. 'episodes:open', 0, 199)) do
     local episode = hash_of(q.p .. 'episode:' .. id)
     episode.id = id
     if episode.state == 'open' then open[#open + 1] = episode end
