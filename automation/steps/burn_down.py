@@ -23,7 +23,7 @@ async def burn_down(turn: Turn) -> Progress:
         failed = [f"{check.name}: {check.why or check.value}" for check in checks if check.verdict is Verdict.FAIL]
         return Failed(VerbName.BURN_DOWN, "; ".join(failed))
     if verdict is Verdict.PASS:
-        return Done(detail={"queue_age_p95_seconds": now.queue_age_p95_seconds, "backlog": now.backlog})
+        return Done("burned_down", {"queue_age_p95_seconds": now.queue_age_p95_seconds, "backlog": now.backlog})
     look_ms = turn.context.contract.timings.burn_down_window_s * 1000 / _LOOKS_A_WINDOW
     if not measured or now.at_ms - measured[-1].at_ms >= look_ms:
         await turn.commit(

@@ -13,8 +13,10 @@ from runbooks.verdict import CheckResult, Verdict
 async def canary(turn: Turn) -> Progress:
     """Keep one canary on its way, in order round the classes, until green or failed (SPEC §7.5)."""
     gate = turn.telemetry.gate
+    classes = turn.context.contract.canary_classes
     approved = turn.approved_by()
-    if approved is not None and not gate.green:
+    # Where there are canaries they alone prove the path: no word takes their place.
+    if approved is not None and not classes and not gate.green:
         return Done("green", {"approved_by": approved})
     checks = canary_gate(turn.telemetry, turn.context.contract, turn.elapsed_s)
     verdict = overall(checks)
@@ -22,9 +24,9 @@ async def canary(turn: Turn) -> Progress:
         return Failed(VerbName.CANARY, "; ".join(_said(check) for check in checks if check.verdict is Verdict.FAIL))
     if gate.green:
         return Done(detail={"canary_ok_count": gate.canary_ok_count})
-    classes = turn.context.contract.canary_classes
     if not classes:
-        return Wait("no class declares a canary: waits for a named person")
+        every_s = turn.context.contract.timings.fix_page_s
+        return Wait("no class declares a canary: waits for a named person", every_s, needs_person=True)
     if turn.telemetry.canaries == 0:
         await _submit(turn, classes)
     return Wait(f"{gate.canary_ok_count} of {gate.canaries_required} in a row, {gate.canary_failures} failed")

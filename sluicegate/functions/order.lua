@@ -6,11 +6,21 @@ local function by_name(q)
   return { reason = 'operator_' .. q.a.order, actor = q.a.actor, note = q.a.reason }
 end
 
+-- Take note of the duplicates known by now, in a named person's name. -> how many
 local function acknowledge(q, g)
   local known = g.confirmed - g.acknowledged
   redis.call('HSET', q.p .. 'control:duplicates', 'acknowledged', digits(g.confirmed), 'audited', digits(g.confirmed),
     'by', q.a.actor)
   g.acknowledged, g.duplicates = g.confirmed, false
+  return known
+end
+
+-- The same as an act of its own, which moves no gate but has its entry in the log.
+function G.acknowledge(q, g)
+  if not g.duplicates then return 0 end
+  local known = acknowledge(q, g)
+  G.log(q, g, { from = g.drain_state, to = g.drain_state, reason = 'operator_acknowledge', actor = q.a.actor,
+    note = q.a.reason .. ' (acknowledges ' .. known .. ' confirmed duplicates)' })
   return known
 end
 
@@ -88,11 +98,8 @@ local function carry_out(q, g)
   if order == 'drain' or order == 'reject' or order == 'hold' then return close(q, g) end
   if not G.readable(g) then return 'unreadable' end
   if order == 'acknowledge' then
-    if not g.duplicates then return 'unchanged', 0 end
-    local known = acknowledge(q, g)
-    G.log(q, g, { from = g.drain_state, to = g.drain_state, reason = 'operator_acknowledge', actor = q.a.actor,
-      note = q.a.reason .. ' (acknowledges ' .. known .. ' confirmed duplicates)' })
-    return 'moved', known
+    local known = G.acknowledge(q, g)
+    return known > 0 and 'moved' or 'unchanged', known
   end
   if order == 'abort' then return abort(q, g) end
   if order == 'release' then return release(q, g) end

@@ -135,6 +135,16 @@ end
 function effects.drain(q)
   local expired, more = J.expire_ready(q, q.now + q.a.keep_ms, 100, 'drain')
   q.answer.expired, q.answer.more = expired, more
+  if #expired == 0 then return 'unchanged' end
+  q.a.text = #expired .. ' jobs expired'
+  return 'moved'
+end
+
+-- The backlog is down: from now on the time of the reopening's gate counts, not the burn-down's.
+function effects.burned_down(q, g)
+  if g.drain_state ~= 'recovering' or not g.green then return 'refused' end
+  g.limit_at = q.now + q.s.timings.gate_timeout_ms
+  G.save(q, g)
   return 'moved'
 end
 
@@ -207,14 +217,17 @@ function commands.commit_step(q)
   return q.answer
 end
 
--- approve {run, step, actor, reason}: a person's word for a step that waits for it; the first one counts.
+-- approve {run, step, actor, reason}: a person's word for a step that waits for it; the first one counts. In
+-- rollback-and-audit it acknowledges, in the same go, the duplicates known by now and no later one.
 -- -> {answer = moved | unchanged | gone}
 function commands.approve(q)
   local run = G.live_run(q)
-  if not run or run.id ~= q.a.run then return { answer = 'gone' } end
+  if not run or run.id ~= q.a.run or run.state ~= 'running' then return { answer = 'gone' } end
   local key = q.p .. 'approval:' .. run.id
   if redis.call('HSETNX', key, q.a.step, q.a.actor .. ': ' .. q.a.reason) == 0 then return { answer = 'unchanged' } end
   redis.call('PEXPIRE', key, digits(90 * 86400000))
+  local g = G.read(q)
+  if run.runbook == 'rollback-and-audit' and q.a.step == 'approve' and G.readable(g) then G.acknowledge(q, g) end
   R.journal(q, run.id, { seq = run.step, verb = run.verb, phase = 'approved', actor = q.a.actor, text = q.a.step .. ': '
     .. q.a.reason })
   return { answer = 'moved' }
@@ -260,7 +273,8 @@ function commands.gate_log(q)
 end
 readonly.gate_log = true
 
--- kill_switch {on, actor, reason}: forbid runs that no named person asked for. -> {answer}
+-- kill_switch {on, actor, reason}: forbid runs that no named person asked for, and roll a live recovery back in the
+-- same move, whoever opened it. A run that a person opens afterwards is theirs: nothing binds it. -> {answer}
 function commands.kill_switch(q)
   if q.a.on then
     redis.call('SET', q.p .. 'kill', q.a.actor .. ': ' .. q.a.reason)
@@ -268,9 +282,14 @@ function commands.kill_switch(q)
     redis.call('DEL', q.p .. 'kill')
   end
   local g = G.read(q)
-  if G.readable(g) then
-    G.log(q, g, { from = g.drain_state, to = g.drain_state, reason = q.a.on and 'kill_switch_on' or 'kill_switch_off',
-      actor = q.a.actor, note = q.a.reason })
+  if not G.readable(g) then return { answer = 'moved' } end
+  if G.adopt(q, g) then g = G.read(q) end
+  local why = { reason = q.a.on and 'kill_switch_on' or 'kill_switch_off', actor = q.a.actor, note = q.a.reason }
+  if q.a.on and G.recovery_live(g) then
+    G.roll_back_run(q, g, 'manual_operator_hold', why)
+  else
+    why.from, why.to = g.drain_state, g.drain_state
+    G.log(q, g, why)
   end
   return { answer = 'moved' }
 end
