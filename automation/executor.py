@@ -12,9 +12,10 @@ from automation.looping import Loop
 from automation.metrics import AutomationMetrics
 from automation.names import process_id, request_id
 from automation.steps import STEPS
-from automation.turn import Done, Ended, Failed, Fenced, Phase, Progress, Turn, commit_once
+from automation.turn import Done, Ended, Failed, Fenced, Phase, Progress, Turn, Wait, commit_once
 from runbooks.context import Context
 from runbooks.model import OnTimeout, Runbook, RunCause, Step
+from sluicegate.gate import Runbook as LockHolder
 from sluicegate.replies import RunClaim, RunHistory
 from sluicegate.settings import Settings
 from sluicegate.store import Store
@@ -24,6 +25,7 @@ log = structlog.get_logger(__name__)
 
 _LOOK_EVERY_S = 0.2
 _RENEWALS_A_LEASE = 4
+RECOVERY = LockHolder.DRAIN_AND_RECOVER.value
 # These end themselves by their own gates, whose bounds are the same as the step's time.
 _GATED = frozenset({"canary", "burn_down", "reopen"})
 
@@ -41,6 +43,8 @@ class Executor:
         self._name = process_id("executor")
         self._run, self._fence = "", ""
         self._said = ""
+        # A look and a renewal that claim at once would take the run from each other.
+        self._claiming = asyncio.Lock()
         lease_s = settings.contract.timings.run_lease_s
         self._loops = (
             Loop("executor", _LOOK_EVERY_S, self.look),
@@ -64,6 +68,9 @@ class Executor:
         if history is None:
             return
         telemetry = await asyncio.to_thread(self._store.observe)
+        if not telemetry.gate.readable:
+            self._say(history, "holds: the gate's own records cannot be read")
+            return
         try:
             if history.run.state == "rolling_back":
                 await self._finish_rollback(history)
@@ -73,25 +80,30 @@ class Executor:
             log.warning("run_fenced", run=claim.run.run_id, why=str(fenced))
 
     async def _claim(self) -> RunClaim:
-        claim = await asyncio.to_thread(self._store.claim_run, self._name, self._run, self._fence)
-        if claim.owned and claim.run is not None:
+        async with self._claiming:
+            claim = await asyncio.to_thread(self._store.claim_run, self._name, self._run, self._fence)
+            if not claim.owned or claim.run is None:
+                self._run = ""
+                return claim
             if claim.fence != self._fence:
                 log.info("run_claimed", run=claim.run.run_id, runbook=claim.run.runbook, state=claim.run.state)
             self._run, self._fence = claim.run.run_id, claim.fence
-        return claim
+            return claim
 
     async def _renew(self) -> None:
-        """Keep the lease while a look takes long; a run that is not mine is not claimed here."""
+        """Keep the lease while a look takes long; what the look holds is fenced by its own fence."""
         if self._run:
-            run, fence = self._run, self._fence
-            claim = await asyncio.to_thread(self._store.claim_run, self._name, run, fence)
-            if not claim.owned or claim.run is None:
-                self._run = ""
+            await self._claim()
 
     async def _advance(self, history: RunHistory, telemetry: Telemetry) -> None:
         runbook = self._runbooks.get(history.run.runbook)
         if runbook is None or (history.run.digest and history.run.digest != runbook.digest):
-            self._say(history, f"holds: this executor does not have runbook {history.run.runbook} {history.run.digest}")
+            here = f"has {runbook.digest}" if runbook is not None else "has none of this name"
+            self._say(
+                history,
+                f"holds: the run is of {history.run.runbook} {history.run.digest}, this executor {here}: "
+                f"start the version that opened it, or abort the run",
+            )
             return
         step = _current_step(runbook, history)
         turn = self._turn(runbook, step or runbook.steps[-1], history, telemetry)
@@ -114,9 +126,10 @@ class Executor:
         """Give what ends the run from any step: the kill switch, its whole time, or the step's."""
         step, run = turn.step, turn.history.run
         lasted_s = (turn.telemetry.at_ms - run.started_at_ms) / 1000
-        if turn.telemetry.kill_switch and run.runbook == "drain-and-recover":
+        # A person's run is bound by no kill switch that stood before; one that comes later has ended it by itself.
+        if turn.telemetry.kill_switch and run.runbook == RECOVERY and run.trigger != "person":
             return Failed(RunCause.KILL_SWITCH, f"the kill switch is on: {turn.telemetry.kill_switch}")
-        if run.runbook == "drain-and-recover" and lasted_s > turn.runbook.max_runtime.resolve(turn.context):
+        if run.runbook == RECOVERY and lasted_s > turn.runbook.max_runtime.resolve(turn.context):
             return Failed(RunCause.MAX_RUNTIME, f"the run has lasted {lasted_s:.0f} s")
         limit_s = step.timeout.resolve(turn.context)
         if step.verb.value not in _GATED and turn.elapsed_s > limit_s and step.on_timeout is OnTimeout.ROLLBACK:
@@ -147,6 +160,23 @@ class Executor:
                 self._run = ""
             case waiting:
                 self._say(turn.history, f"{verb}: {waiting.why}")
+                await self._page(turn, waiting)
+
+    async def _page(self, turn: Turn, waiting: Wait) -> None:
+        """Tell people that the step waits; the journal keeps when, so that a resumed run goes on with the same rhythm.
+
+        It is said before it is written: after a crash in between it is said twice, never lost.
+        """
+        if waiting.page_every_s is None:
+            return
+        paged = turn.entries(Phase.PAGED)
+        last_s = (paged[-1].at_ms - turn.entries(Phase.STARTED)[0].at_ms) / 1000 if paged else 0.0
+        at_once = waiting.needs_person and not paged
+        if not at_once and turn.elapsed_s - last_s < waiting.page_every_s:
+            return
+        log.error("run_waits_for_people", run=turn.run_id, step=turn.step.verb.value, why=waiting.why)
+        self._metrics.pages.labels("run").inc()
+        await turn.commit(Phase.PAGED, text=waiting.why, detail={"waited_s": round(turn.elapsed_s, 1)})
 
     async def _end(self, turn: Turn) -> None:
         """End an audit whose steps are all done; a recovery ends with its ramp."""

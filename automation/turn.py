@@ -32,6 +32,7 @@ class Phase(StrEnum):
     OUTCOME = "outcome"  # what that call came to
     UNKNOWN = "unknown"  # its outcome was lost
     PROGRESS = "progress"  # a part of the step's effect
+    PAGED = "paged"  # people were told that the step waits
     OPENED = "opened"  # the gate opened, the ramp goes on
     DONE = "done"  # the next step may start
     FAILED = "failed"  # the run rolls back
@@ -43,9 +44,14 @@ class Fenced(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Say that the step goes on; `why` is shown to whoever watches."""
+    """Say that the step goes on; `why` is shown to whoever watches.
+
+    People are paged every `page_every_s` seconds of waiting, and at once where only a person can end it.
+    """
 
     why: str = ""
+    page_every_s: float | None = None
+    needs_person: bool = False
 
 
 @dataclass(frozen=True, slots=True)
