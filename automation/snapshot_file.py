@@ -5,17 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from sluicegate.job import FINAL_STATES
 from sluicegate.replies import rows
 from sluicegate.store import Store
 
 FORMAT = 1
 _CHUNK = 100
-_ROUNDS = 5
+_ROUNDS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,49 +28,94 @@ class Written:
     refusals: int
 
 
-def write_snapshot(store: Store, path: Path) -> Written:
-    """Write the queue as it is, at a gate that is closed. Raises OSError and StoreError.
+class NeverStill(Exception):
+    """Say that jobs went on moving while they were written down, so that ids and records never agreed."""
 
-    The ids are those of one instant; their records are read in chunks, and one whose job has moved on since then is
-    read again, so that ids and records agree.
+
+def write_snapshot(store: Store, path: Path) -> Written:
+    """Write the queue as it is, at a gate that is closed. Raises OSError, StoreError and NeverStill.
+
+    The file appears under its name only when it is whole, and only its owner can read it: it holds payloads.
     """
-    ids = store.snapshot_ids()
-    jobs = _records(store, ids)
-    refusals = [row for chunk in _chunks(rows(ids, "refusals")) for row in rows(store.records([], chunk), "refusals")]
-    digest = hashlib.sha256()
+    ids, jobs = _still(store)
+    refusals = list(_live_refusals(store, rows(ids, "refusals")))
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
-    with partial.open("w", encoding="utf-8") as file:
-        for line in _lines(ids, jobs, refusals):
+    try:
+        digest = _write(partial, _lines(ids, jobs, refusals), len(jobs), len(refusals))
+        partial.replace(path)
+        _keep_name(path.parent)
+    except OSError:
+        partial.unlink(missing_ok=True)
+        raise
+    return Written(digest, len(jobs), len(refusals))
+
+
+def _write(partial: Path, lines: Iterator[str], jobs: int, refusals: int) -> str:
+    """Write all lines and the checksum, down to the disk; gives the checksum."""
+    digest = hashlib.sha256()
+    with open(partial, "w", encoding="utf-8", opener=_private) as file:
+        for line in lines:
             digest.update(line.encode())
             file.write(line)
-        file.write(_line({"kind": "end", "sha256": digest.hexdigest(), "jobs": len(jobs), "refusals": len(refusals)}))
+        file.write(_line({"kind": "end", "sha256": digest.hexdigest(), "jobs": jobs, "refusals": refusals}))
         file.flush()
         os.fsync(file.fileno())
-    partial.replace(path)
-    return Written(digest.hexdigest(), len(jobs), len(refusals))
+    return digest.hexdigest()
 
 
-def _records(store: Store, ids: Mapping[str, Any]) -> list[Any]:
-    """Read every record, and those that changed meanwhile again, a bounded number of times."""
-    wanted = sorted({pair[0] for container in ids["containers"].values() for pair in _pairs(container)})
-    found: dict[str, Any] = {}
+def _private(name: str, flags: int) -> int:
+    return os.open(name, flags, 0o600)
+
+
+def _keep_name(folder: Path) -> None:
+    """Force the folder's entry to the disk, or the name could be lost with a machine that dies now."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _still(store: Store) -> tuple[Mapping[str, Any], list[Any]]:
+    """Give the ids of one instant and the records that belong to them.
+
+    Workers may still be finishing calls: what moved between two looks at the ids is read again, until nothing moved.
+    """
+    ids = store.snapshot_ids()
+    places = _places(ids)
+    found = _records(store, places)
     for _ in range(_ROUNDS):
-        for chunk in _chunks(wanted):
-            for record in rows(store.records(chunk), "jobs"):
-                found[record["id"]] = record
-        wanted = [job_id for job_id in wanted if job_id in found and _changed_since(found[job_id], ids)]
-        if not wanted:
-            break
-    return [found[job_id] for job_id in sorted(found)]
+        again = store.snapshot_ids()
+        now = _places(again)
+        moved = {job_id for job_id in {*places, *now} if places.get(job_id) != now.get(job_id)}
+        ids, places = again, now
+        if not moved:
+            return ids, [found[job_id] for job_id in sorted(places) if job_id in found]
+        found.update(_records(store, moved))
+    raise NeverStill(f"jobs moved in each of {_ROUNDS} looks, the last time {len(moved)} of {len(places)}")
 
 
-def _changed_since(record: Mapping[str, Any], ids: Mapping[str, Any]) -> bool:
-    """Say whether a record shows a state whose container did not hold the job at the instant of the ids."""
-    container = {"ready": "queue:enqueued", "delayed": "queue:delayed", "running": "queue:leases"}.get(
-        record["job"]["state"]
-    )
-    return container is not None and record["id"] not in {pair[0] for pair in _pairs(ids["containers"][container])}
+def _places(ids: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Give for each job the containers it is in; their scores may change (a renewed lease) without a move."""
+    places: dict[str, tuple[str, ...]] = {}
+    for name, container in sorted(ids["containers"].items()):
+        for pair in _pairs(container):
+            places[pair[0]] = (*places.get(pair[0], ()), name)
+    return places
+
+
+def _records(store: Store, wanted: Iterable[str]) -> dict[str, Any]:
+    found = (record for chunk in _chunks(sorted(wanted)) for record in rows(store.records(chunk), "jobs"))
+    return {record["id"]: record for record in found if record["job"]["state"] not in FINAL_STATES}
+
+
+def _live_refusals(store: Store, keys: list[str]) -> Iterator[Any]:
+    """Give the stored refusals that still stand; the index may name some that have lapsed."""
+    for chunk in _chunks(keys):
+        for row in rows(store.records([], chunk), "refusals"):
+            if row["decision"].get("accepted") == "0":
+                yield row
 
 
 def _pairs(container: object) -> list[list[str]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from automation.snapshot_file import write_snapshot
-from automation.turn import Done, Failed, Progress, Turn
+from automation.snapshot_file import NeverStill, write_snapshot
+from automation.turn import Done, Failed, Progress, Turn, Wait
 from runbooks.verbs.snapshot import Snapshot
 from runbooks.verbs.step import VerbName
 
@@ -16,6 +16,8 @@ async def snapshot(turn: Turn) -> Progress:
     path = Path(turn.params(Snapshot).to.resolve(turn.context))
     try:
         written = await asyncio.to_thread(write_snapshot, turn.store, path)
+    except NeverStill as error:
+        return Wait(f"the snapshot is not consistent yet: {error}")
     except OSError as error:
         return Failed(VerbName.SNAPSHOT, f"The snapshot {path} cannot be written: {error.strerror}.")
     return Done(
