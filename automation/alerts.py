@@ -64,7 +64,7 @@ def parse(body: bytes) -> Notification:
     if posted.version != "4":
         raise NotUnderstood(f"This webhook has version {posted.version[:20]!r}; only version '4' is understood.")
     alerts = tuple(_alert(alert) for alert in posted.alerts)
-    return Notification(posted.group_key[:_GROUP_MOST], alerts, posted.truncated_alerts)
+    return Notification(_encodable(posted.group_key)[:_GROUP_MOST], alerts, posted.truncated_alerts)
 
 
 def _first(error: Exception) -> str:
@@ -78,11 +78,16 @@ def _alert(posted: _PostedAlert) -> Alert:
     return Alert(
         fingerprint=posted.fingerprint,
         firing=posted.status == "firing",
-        name=posted.labels.get("alertname", ""),
+        name=_encodable(posted.labels.get("alertname", "")),
         labels=posted.labels,
         starts_at_ms=_ms(posted.starts_at),
         ends_at_ms=_ms(posted.ends_at),
     )
+
+
+def _encodable(text: str) -> str:
+    """Replace lone surrogates, which JSON can carry and no server takes."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _ms(moment: datetime) -> int:

@@ -6,6 +6,7 @@ import asyncio
 import hmac
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
+from enum import StrEnum
 from typing import TypeVar
 
 import structlog
@@ -15,10 +16,11 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel, Field, ValidationError
 
 from automation.alerts import NotUnderstood, parse
-from automation.episodes import Episodes
+from automation.episodes import Episodes, NotKept
 from automation.metrics import AutomationMetrics
 from automation.names import run_id
 from runbooks.model import Runbook
+from runbooks.verbs.step import VerbName
 from sluicegate.errors import StoreError
 from sluicegate.store import Store
 
@@ -29,6 +31,14 @@ BODY_LIMIT = 8 * 1024 * 1024
 WEBHOOK_PATH = "/webhooks/alertmanager"
 
 _OPEN_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
+
+
+class Waiting(StrEnum):
+    """Name the steps that can wait for a person's word."""
+
+    FIX = VerbName.FIX.value
+    CANARY = VerbName.CANARY.value
+    APPROVE = VerbName.APPROVE.value
 
 
 class Named(BaseModel):
@@ -47,7 +57,7 @@ class Start(Named):
 class Approval(Named):
     """Say yes to the step that waits for it."""
 
-    step: str = Field(min_length=1, max_length=64, pattern=r"^[a-z_]+$")
+    step: Waiting
 
 
 NamedT = TypeVar("NamedT", bound=Named)
@@ -73,7 +83,7 @@ def _guarded(token: str | None, metrics: AutomationMetrics) -> Callable[[Request
     expected = f"Bearer {token}".encode() if token else b""
 
     async def guard(request: Request, proceed: Next) -> Response:
-        given = request.headers.get("authorization", "").encode()
+        given = request.headers.get("authorization", "").encode("latin-1")
         if token and request.url.path not in _OPEN_PATHS and not hmac.compare_digest(given, expected):
             _count(request, metrics, 401)
             return _said(401, "This needs `Authorization: Bearer TOKEN`.")
@@ -117,7 +127,7 @@ async def _receive(request: Request, episodes: Episodes) -> Response:
         return _said(400, str(error))
     try:
         received = await episodes.receive(notification)
-    except StoreError as error:
+    except (StoreError, NotKept) as error:
         log.warning("webhook_not_kept", why=str(error))
         return _said(503, f"The notification could not be kept: {error}")
     runs = [{"id": run, "state": outcome, "duplicate": duplicate} for run, outcome, duplicate in received.runs]
@@ -125,6 +135,9 @@ async def _receive(request: Request, episodes: Episodes) -> Response:
 
 
 async def _bounded_body(request: Request) -> bytes | None:
+    announced = request.headers.get("content-length", "")
+    if announced.isdecimal() and int(announced) > BODY_LIMIT:
+        return None
     parts, size = [], 0
     async for part in request.stream():
         size += len(part)
@@ -197,8 +210,10 @@ def start_arguments(runbook: Runbook, actor: str, reason: str) -> dict[str, obje
 
 async def _parsed(request: Request, kind: type[NamedT]) -> NamedT | JSONResponse:
     body = await _bounded_body(request)
+    if body is None:
+        return _said(413, f"The body is larger than {BODY_LIMIT} bytes.")
     try:
-        return kind.model_validate_json(body or b"")
+        return kind.model_validate_json(body)
     except ValidationError as error:
         first = error.errors()[0]
         return _said(422, f"{'.'.join(str(part) for part in first['loc']) or 'body'}: {first['msg']}")

@@ -42,6 +42,7 @@ class Controller:
         self._name = process_id("controller")
         self._loop = Loop("controller", settings.contract.timings.tick_s, self.tick)
         self._paged_at = -float("inf")
+        self._drifted = ""
 
     async def start(self) -> None:
         await self._loop.start()
@@ -75,7 +76,7 @@ class Controller:
         readable = telemetry.gate.readable
         self._metrics.ticks.labels("led" if readable else "unreadable").inc()
         self._metrics.last_tick.set(self._clock.now_ms() / 1000)
-        self._metrics.settings_drift.set(telemetry.settings_digest != self._settings.contract.digest())
+        self._report_drift(telemetry.settings_digest)
         if drain_state != telemetry.gate.drain_state and answer == "moved":
             log.info(
                 "gate_moved",
@@ -86,6 +87,15 @@ class Controller:
                 queue_age_p95_seconds=telemetry.queue_age_p95_seconds,
                 deadline_slack_p10_seconds=telemetry.deadline_slack_p10_seconds,
             )
+
+    def _report_drift(self, stored: str) -> None:
+        """Say, each time it changes, that the queue runs under another contract than this process's settings."""
+        here = self._settings.contract.digest()
+        drifted = stored if stored and stored != here else ""
+        self._metrics.settings_drift.set(bool(drifted))
+        if drifted and drifted != self._drifted:
+            log.warning("settings_differ", stored=stored, here=here, unblock="sluicegate queue apply --as --reason")
+        self._drifted = drifted
 
     async def _sweep(self) -> None:
         """Expire what is overdue and find lost leases, in batches, until nothing is left for this tick."""

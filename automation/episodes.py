@@ -16,6 +16,7 @@ from automation.names import run_id
 from runbooks.context import Context
 from runbooks.model import Runbook
 from runbooks.verdict import Verdict
+from sluicegate.errors import StoreError
 from sluicegate.replies import Episode
 from sluicegate.settings import Settings
 from sluicegate.store import Store
@@ -24,6 +25,9 @@ from sluicegate.telemetry import Telemetry
 log = structlog.get_logger(__name__)
 
 SOURCE = "alertmanager"
+# A function call stays short, and so does the time until the sender has its answer: the loop looks at the rest.
+_ALERTS_A_CALL = 100
+_LOOKS_ON_ARRIVAL = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,10 @@ class Received:
     event: str
     matched: int
     runs: tuple[tuple[str, str, bool], ...]
+
+
+class NotKept(Exception):
+    """Say why a notification was not kept though the server answered."""
 
 
 class Episodes:
@@ -54,20 +62,40 @@ class Episodes:
         await self._loop.stop()
 
     async def receive(self, notification: Notification) -> Received:
-        """Keep a notification, then look at its episodes at once. Raises StoreError where it cannot be kept."""
+        """Keep a notification, then look at its episodes at once.
+
+        Raises NotKept or StoreError where it cannot be kept; once it is, a look that fails is left to the loop.
+        """
+        if notification.truncated:
+            log.warning("webhook_truncated", group=notification.group, left_out=notification.truncated)
         wanted = [(alert, runbook) for alert in notification.alerts if (runbook := self._asked_for(alert))]
-        kept = await asyncio.to_thread(
-            self._store.notify, SOURCE, notification.group, [_arguments(alert, book) for alert, book in wanted]
-        )
-        firing = {episode_id for episode_id, state, _ in kept.episodes if state == "open"}
-        fresh = {episode_id for episode_id, _, new in kept.episodes if new}
-        runs = []
-        if firing:
-            for episode in await asyncio.to_thread(self._store.episodes):
-                if episode.episode_id in firing:
-                    outcome, run = await self._look_at(episode)
-                    runs.append((run, outcome, episode.episode_id not in fresh))
-        return Received(kept.event, len(wanted), tuple(runs))
+        event, fresh = await self._keep(notification.group, [_arguments(alert, book) for alert, book in wanted])
+        try:
+            runs = await self._look_on_arrival(fresh) if fresh else ()
+        except StoreError as error:
+            log.warning("look_put_off", why=str(error), event_id=event)
+            runs = ()
+        return Received(event, len(wanted), runs)
+
+    async def _keep(self, group: str, alerts: list[dict[str, object]]) -> tuple[str, dict[str, bool]]:
+        """Keep the alerts; gives the event, and the open episodes with whether this notification opened them."""
+        event, fresh = "", {}
+        for start in range(0, max(1, len(alerts)), _ALERTS_A_CALL):
+            batch = alerts[start : start + _ALERTS_A_CALL]
+            kept = await asyncio.to_thread(self._store.notify, SOURCE, group, batch)
+            if alerts and not kept.event:
+                raise NotKept(f"queue {self._settings.queue} is not initialised: `sluicegate queue init` opens it")
+            event = event or kept.event
+            fresh.update({episode_id: new for episode_id, state, new in kept.episodes if state == "open"})
+        return event, fresh
+
+    async def _look_on_arrival(self, fresh: Mapping[str, bool]) -> tuple[tuple[str, str, bool], ...]:
+        runs: list[tuple[str, str, bool]] = []
+        for episode in await asyncio.to_thread(self._store.episodes):
+            if episode.episode_id in fresh and len(runs) < _LOOKS_ON_ARRIVAL:
+                outcome, run = await self._look_at(episode)
+                runs.append((run, outcome, not fresh[episode.episode_id]))
+        return tuple(runs)
 
     async def look(self) -> None:
         """Look at every open episode by the figures of now."""

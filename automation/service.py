@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 import structlog
 import uvicorn
@@ -13,8 +15,10 @@ from automation.controller import Controller
 from automation.episodes import Episodes
 from automation.executor import Executor
 from automation.metrics import AutomationMetrics
+from runbooks.context import Context
 from runbooks.library import builtin_names, load_builtin
 from runbooks.model import Runbook
+from runbooks.plan import step_text
 from sluicegate.clock import SystemClock
 from sluicegate.errors import StoreError
 from sluicegate.listening import listen as listen_on
@@ -23,10 +27,22 @@ from sluicegate.store import Store
 
 log = structlog.get_logger(__name__)
 
+# While the store hangs each loop holds a thread for its timeout; the webhook needs one all the same.
+_THREADS = 16
+_LAST_ANSWERS_S = 2
+
 
 def lock_holding_runbooks() -> dict[str, Runbook]:
     """Give the shipped runbooks by name."""
     return {name: load_builtin(name) for name in builtin_names()}
+
+
+def _check_lines(runbooks: Mapping[str, Runbook], settings: Settings) -> None:
+    """Render every line now: a setting that no step can use is a SettingsError at start, not in mid-incident."""
+    context = Context(settings)
+    for runbook in runbooks.values():
+        for step in runbook.steps:
+            step_text(step, runbook, context)
 
 
 class Automation:
@@ -35,6 +51,7 @@ class Automation:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._runbooks = lock_holding_runbooks()
+        _check_lines(self._runbooks, settings)
         self._metrics = AutomationMetrics()
         self._store = Store.connect(settings.redis_url, settings.queue)
         self._episodes = Episodes(self._store, settings, self._runbooks, self._metrics)
@@ -51,8 +68,13 @@ class Automation:
         with listen_on(listen.host, listen.port, "the automation service") as bound:
             port = bound.getsockname()[1]
             app = create_app(self._store, self._episodes, self._runbooks, self._metrics, listen.token)
-            server = _Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
+            server = _Server(
+                uvicorn.Config(
+                    app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=_LAST_ANSWERS_S
+                )
+            )
             loop = asyncio.get_running_loop()
+            loop.set_default_executor(ThreadPoolExecutor(_THREADS, thread_name_prefix="store"))
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.add_signal_handler(number, server.leave)
             await self._say_what_is_there()
@@ -70,7 +92,7 @@ class Automation:
         self._store.close()
 
     async def _say_what_is_there(self) -> None:
-        """Say at start what would otherwise surprise later: no queue, another contract, no Redis."""
+        """Say at start what would otherwise surprise later: no queue, or no Redis."""
         try:
             telemetry = await asyncio.to_thread(self._store.observe)
         except StoreError as error:
@@ -78,13 +100,6 @@ class Automation:
             return
         if not telemetry.gate.initialised:
             log.warning("queue_uninitialised", queue=telemetry.queue, unblock="sluicegate queue init --as --reason")
-        elif telemetry.settings_digest != self._settings.contract.digest():
-            log.warning(
-                "settings_differ",
-                stored=telemetry.settings_digest,
-                here=self._settings.contract.digest(),
-                unblock="sluicegate queue apply --as --reason",
-            )
 
 
 class _Server(uvicorn.Server):
