@@ -1,0 +1,65 @@
+"""Say in words how a run stands, and what became of asking for one. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sluicegate.replies import GateAnswer, RunHistory, RunRecord
+
+_BY_NAME = "--as NAME --reason WHY"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Hold a sentence, and the command that goes on from there."""
+
+    sentence: str
+    hint: str = ""
+
+
+def opening_said(answer: GateAnswer) -> Said:
+    """Say whether a named person's run was opened, and if not, which rule stands in its way."""
+    match answer.answer:
+        case "moved":
+            return Said(f"Run {answer.run} is open.")
+        case "run_live" | "attached":
+            return Said(
+                f"Run {answer.run} is live, so no other was opened.",
+                f"`sluicegate automation show {answer.run}` says where it is, `sluicegate automation abort "
+                f"{answer.run} {_BY_NAME}` ends it.",
+            )
+        case "duplicates":
+            return Said(
+                "Confirmed duplicates are not acknowledged, so no run was opened.",
+                f"Audit their keys, then `sluicegate gate acknowledge {_BY_NAME}`.",
+            )
+        case "unreadable":
+            return Said(
+                "The gate's records are missing or unreadable, so no run was opened.",
+                "`sluicegate gate show` says what to do.",
+            )
+        case other:
+            return Said(f"No run was opened: {answer.why or other}.")
+
+
+def run_row(run: RunRecord) -> str:
+    """Give one run as a line: id, runbook, state, step, who asked and why, and why it rolled back."""
+    at = f" at {run.verb}" if run.live and run.verb else ""
+    rolled = f" rollback_reason={run.rollback_reason}" if run.rollback_reason else ""
+    return f"{run.run_id} {run.runbook} {run.state}{at} (by {run.trigger}, {run.actor}: {run.reason}){rolled}"
+
+
+def history_lines(history: RunHistory) -> Iterator[str]:
+    """Give a run and its journal, a line each: time, step, phase, who, what."""
+    yield run_row(history.run)
+    if history.run.ended_why:
+        yield f"ended by {history.run.ended_by}: {history.run.ended_why}"
+    for entry in history.journal:
+        step = f"{entry.seq} {entry.verb}".strip()
+        yield f"  {_utc(entry.at_ms)}  {step:<12} {entry.phase:<11} {entry.actor}  {entry.text}".rstrip()
+
+
+def _utc(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
