@@ -76,6 +76,7 @@ end
 -- Count a canary's result; at green the count freezes, waiting canaries are cancelled and the burn-down starts.
 function G.canary_result(q, job, passed, cause)
   local g = G.read(q)
+  if G.adopt(q, g) then g = G.read(q) end -- turning green is a move, and would write over a hand edit
   local counts = G.readable(g) and g.drain_state == 'recovering' and not g.green and G.recovery_live(g)
     and job.window == g.window and job.canary == g.run.id
   count(q, passed and 'canaries_ok' or 'canaries_failed')
