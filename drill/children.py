@@ -164,6 +164,10 @@ class Children:
         """Let a suspended child go on (SIGCONT)."""
         self._child(name).signal_group(signal.SIGCONT)
 
+    def hang_up(self, name: str) -> None:
+        """Ask a child to read its configuration again, where it takes SIGHUP for that."""
+        self._child(name).signal_group(signal.SIGHUP)
+
     def failed(self) -> tuple[ChildFailure, ...]:
         """Return the children that ended without being asked to, the watchdog included."""
         for child in self._children.values():

@@ -138,6 +138,10 @@ class PrometheusControl:
         targets = self._http.get("/api/v1/targets", state="active")["data"]["activeTargets"]
         return {target["labels"]["job"]: target["health"] == "up" for target in targets}
 
+    def rule_groups(self) -> tuple[str, ...]:
+        """Return the names of the rule groups that are loaded."""
+        return tuple(str(group["name"]) for group in self._http.get("/api/v1/rules")["data"]["groups"])
+
     def firing_spans(self, from_s: float, step_s: float) -> tuple[FiringSpan, ...]:
         """Return when each alert fired since `from_s` (Unix time), to the resolution of `step_s`, oldest first."""
         answer = self._http.get(

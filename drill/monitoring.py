@@ -95,6 +95,10 @@ class Prometheus:
             self._name, lambda port: prometheus_arguments(self._program.path, port, config), answers_http(_READY_PATH)
         )
 
+    def reload(self) -> None:
+        """Ask it to read its configuration and rule files again; it does so a moment later."""
+        self._children.hang_up(self._name)
+
     def stop(self) -> None:
         """Ask it to end, kill it after the grace; safe twice and before start."""
         if self._children.is_running(self._name):

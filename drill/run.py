@@ -152,8 +152,13 @@ def _run(
     timeline = Timeline(round(chosen.sample_every_s * 1000), chosen.settings.contract.thresholds)
     interrupted, error = None, ""
     rig = None
+
+    def starting(part: str) -> None:
+        interrupt.check()
+        screen.starting(part)
+
     try:
-        topology.start(lambda part: (interrupt.check(), screen.starting(part))[-1])
+        topology.start(starting, interrupt.wait)
         producer = Producer(topology.store)
 
         def submit(ask: Ask) -> Decision:

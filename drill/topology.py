@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,6 +48,9 @@ OVERRIDING = (
 )
 _ENVIRONMENT = dict.fromkeys(OVERRIDING, "")
 _STORE_TIMEOUT_S = 2.0
+_READY_WITHIN_S = 30.0
+_POLL_S = 0.1
+_NO_RULES = "groups: []\n"
 
 Part = TypeVar("Part")
 
@@ -90,16 +94,21 @@ class Topology:
         self._alertmanager: Alertmanager | None = None
         self._workers_started = 0
 
-    def start(self, between: Callable[[str], None]) -> None:
-        """Start all parts; `between` is called before each with its name, and may raise to stop there."""
+    def start(self, between: Callable[[str], None], pause: Callable[[float], None]) -> None:
+        """Start all parts and wait until they work together.
+
+        `between` is called before each part with its name, `pause` to wait for some seconds; both may raise to stop
+        there.
+        """
         steps: tuple[tuple[str, Callable[[], None]], ...] = (
             ("queue server", self._start_server),
             ("provider", self._start_provider),
             ("fault proxy", self._start_proxy),
-            ("workers", self._start_workers),
             ("automation", self._start_automation),
             ("exporter", self._start_exporter),
-            *((("monitoring", self._start_monitoring),) if self.plan.monitoring else ()),
+            *((("Alertmanager and Prometheus", self._start_monitoring),) if self.plan.monitoring else ()),
+            ("workers", self._start_workers),
+            ("rules", lambda: self._load_rules(pause)),
         )
         for name, step in steps:
             between(name)
@@ -225,7 +234,7 @@ class Topology:
         self._alertmanager = Alertmanager(self.children, render_alertmanager(settings))
         self._alertmanager.start()
         rule_file = self.children.folder / "sluicegate.rules.yml"
-        rule_file.write_text(render_rules(settings), encoding="utf-8")
+        rule_file.write_text(_NO_RULES, encoding="utf-8")
         options = PrometheusOptions(
             rule_files=(rule_file,),
             targets={
@@ -240,6 +249,21 @@ class Topology:
         prometheus.start()
         self._prometheus = (prometheus, PrometheusControl(prometheus.url))
 
+    def _load_rules(self, pause: Callable[[float], None]) -> None:
+        """Load the generated rules once the figures are there.
+
+        A Prometheus that starts takes five seconds to its first scrape, whatever the interval. Rules that are loaded
+        from the first moment would rightly say that telemetry is absent.
+        """
+        if self._prometheus is None:
+            return
+        prometheus, control = self._prometheus
+        _until(lambda: all(control.healthy_targets().values() or (False,)), "Prometheus scrapes the parts", pause)
+        rule_file = self.children.folder / "sluicegate.rules.yml"
+        rule_file.write_text(render_rules(self._settings), encoding="utf-8")
+        prometheus.reload()
+        _until(lambda: bool(control.rule_groups()), "Prometheus has loaded the rules", pause)
+
     def _listen(self, name: str, words: Callable[[int], Sequence[str]], health: str = "/healthz") -> int:
         return self.children.start_listening(
             name, lambda port: command(*words(port)), answers_http(health), environment=_ENVIRONMENT
@@ -249,6 +273,14 @@ class Topology:
         path = self.children.folder / f"settings-{name}.yaml"
         path.write_text(yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False), encoding="utf-8")
         return path
+
+
+def _until(holds: Callable[[], bool], what: str, pause: Callable[[float], None]) -> None:
+    deadline = time.monotonic() + _READY_WITHIN_S
+    while not holds():
+        if time.monotonic() >= deadline:
+            raise SluicegateError(f"The drill waited {_READY_WITHIN_S:g} s for this in vain: {what}.")
+        pause(_POLL_S)
 
 
 def _started(part: Part | None, name: str) -> Part:

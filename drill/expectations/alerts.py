@@ -45,7 +45,7 @@ def alert_opens_the_run() -> Expectation:
         run = evidence.recovery
         if not fired or run is None:
             return Seen(ok=False, text="no run" if fired else "no alert fired")
-        took_s = (run.run.started_at_ms - fired[0].from_ms) / 1000
+        took_s = max(0, run.run.started_at_ms - fired[0].from_ms) / 1000
         bound_s = evidence.settings.contract.timings.episode_look_s + _RUN_WITHIN_S
         by_webhook = run.run.trigger == "webhook"
         return Seen(by_webhook and took_s <= bound_s, f"{took_s:.1f} s after {fired[0].alert}, by {run.run.trigger}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from drill.load import Submission
 from drill.scenarios.scenario import Condition, View
 from sluicegate.replies import RunHistory
 from sluicegate.telemetry import Telemetry
@@ -79,17 +80,32 @@ def refused(reason: str) -> Condition:
     return Condition(f"a job is refused with {reason}", holds, _answers_seen)
 
 
+def refused_for(reason: str, full_s: float) -> Condition:
+    """Wait until the last so many seconds, all in this phase, brought nothing but refusals for this reason."""
+
+    def holds(view: View) -> bool:
+        recent = _recent(view, full_s)
+        return bool(recent) and all(one.decision.reason == reason for one in recent)
+
+    return Condition(f"every job is refused with {reason} for {full_s:g} s of the full profile", holds, _answers_seen)
+
+
 def accepted_for(full_s: float) -> Condition:
     """Wait until the last so many seconds of the full profile, all in this phase, brought accepted jobs only."""
 
     def holds(view: View) -> bool:
-        if view.phase_s < full_s:
-            return False
-        since_ms = view.look.at_ms - (view.look.at_ms - view.phase_from_ms) * full_s / view.phase_s
-        recent = [one.decision.accepted for one in view.submitted_since if one.at_ms >= since_ms]
-        return bool(recent) and all(recent)
+        recent = _recent(view, full_s)
+        return bool(recent) and all(one.decision.accepted for one in recent)
 
     return Condition(f"every job is accepted for {full_s:g} s of the full profile", holds, _answers_seen)
+
+
+def _recent(view: View, full_s: float) -> tuple[Submission, ...]:
+    """Give the submissions of the last so many seconds of the full profile; none while the phase is younger."""
+    if view.phase_s < full_s:
+        return ()
+    since_ms = view.look.at_ms - (view.look.at_ms - view.phase_from_ms) * full_s / view.phase_s
+    return tuple(one for one in view.submitted_since if one.at_ms >= since_ms)
 
 
 def unknown_jobs() -> Condition:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from drill.expectations import alerts, gate, jobs, load
 from drill.rig import Rig
 from drill.scenarios import faults
-from drill.scenarios.conditions import accepted_for, refused
+from drill.scenarios.conditions import accepted_for, refused_for
 from drill.scenarios.scenario import Phase, Scenario
 
 SCENARIO = Scenario(
@@ -16,8 +16,8 @@ SCENARIO = Scenario(
         Phase(
             "hung",
             "SIGSTOP of the automation service",
-            refused("controller_silent"),
-            within_s=20,
+            refused_for("controller_silent", 5),
+            within_s=30,
             act=Rig.suspend_automation,
         ),
         Phase(

@@ -29,7 +29,7 @@ SCENARIO = Scenario(
         faults.slow(),
         faults.failing(),
         faults.alerted(),
-        Phase("draining", "the run has taken its snapshot", step_reached("snapshot", "done"), within_s=60),
+        Phase("draining", "the run drains by deadline class", step_reached("drain", "started"), within_s=60),
         Phase(
             "crashed",
             "kill -9 of the automation service; it is started again",

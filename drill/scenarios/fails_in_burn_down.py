@@ -33,7 +33,11 @@ SCENARIO = Scenario(
         alerts.a_drain_alert_fires(),
         alerts.alert_opens_the_run(),
         runs.is_the_only_one(),
-        runs.goes_through(*runs.RECOVERY[:7], state="rolled_back", rollback_reason="queue_age_not_recovering"),
+        # Failed calls wait for their retry, so no ready job is old: the burn-down may look done before the breach is
+        # seen. The gate does not open on it.
+        runs.goes_through(
+            *runs.RECOVERY[:7], perhaps="reopen", state="rolled_back", rollback_reason="queue_age_not_recovering"
+        ),
         workers.each_reports_its_stop(),
         gate.every_opening_is_proven(),
         gate.ends("drain", pin="rolled_back", rollback_reason="queue_age_not_recovering"),
