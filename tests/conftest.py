@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-pytest_plugins = ["tests.servers"]
+pytest_plugins = ["tests.servers", "tests.queues"]
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,239 @@
+"""Admission on real servers: durable decisions, refusals with their times, and what a repeat changes (SPEC §5)."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import redis
+
+from drill.server import AppendFsync, ServerKind, ServerOptions
+from sluicegate.admission import Decision
+from sluicegate.errors import StoreRejected, StoreUnavailable
+from sluicegate.job import CallKind, Outcome
+from sluicegate.producer import Deferred, Producer
+from sluicegate.store import Store
+from tests.lossy import LossyRelay, connected
+from tests.queues import OpenQueue, OpenQueueFunction, contract_of
+from tests.servers import MakeServer
+
+
+def test_an_accepted_job_is_ready_with_the_deadline_of_its_class(queue: OpenQueue) -> None:
+    before_ms = queue.store.observe().at_ms
+    job_id = queue.accepted("lint-fix", payload="{}")
+    record = queue.record(job_id)
+    assert record["state"] == "ready"
+    assert record["key"] == job_id
+    assert 0 <= int(record["deadline"]) - before_ms - 12_000 < 1000  # 60 s ÷ 5
+
+
+def test_a_deadline_may_be_given_as_a_time_from_now_or_as_an_instant(queue: OpenQueue) -> None:
+    at_ms = queue.store.observe().at_ms
+    from_now = queue.accepted(deadline_s=7.5)
+    instant = queue.accepted(deadline_ts=at_ms / 1000 + 9)
+    assert 0 <= int(queue.record(from_now)["deadline"]) - at_ms - 7500 < 1000
+    assert int(queue.record(instant)["deadline"]) == at_ms + 9000
+
+
+def test_the_same_key_again_is_the_same_job_and_counts_once(queue: OpenQueue) -> None:
+    first = queue.submit(idempotency_key="k1")
+    again = queue.submit(idempotency_key="k1")
+    assert again == Decision(True, first.job_id, replayed=True)
+    assert queue.counters()["admitted"] == 1
+    assert queue.store.observe().ready == 1
+
+
+def test_a_lost_answer_repeated_counts_once(queue: OpenQueue) -> None:
+    with LossyRelay(queue.url) as relay:
+        store = connected(relay)
+        producer = Producer(store)
+        submission = producer.prepare("lint-fix", "{}")
+        relay.lose_next()
+        with pytest.raises(StoreUnavailable):
+            producer.submit_many([submission])
+        (decision,) = producer.submit_many([submission])
+        store.close()
+    assert relay.lost == 1
+    assert decision == Decision(True, submission.job_id, replayed=True)
+    assert queue.counters()["admitted"] == 1
+
+
+def test_no_answer_is_deferred_and_handed_in_again_with_its_key(queue: OpenQueue) -> None:
+    with LossyRelay(queue.url) as relay:
+        store = connected(relay)
+        producer = Producer(store)
+        relay.lose_next()
+        deferred = producer.submit_or_defer(producer.prepare("lint-fix", "{}", idempotency_key="k1"))
+        assert isinstance(deferred, Deferred)
+        assert deferred.reason == "unanswered"
+        decision = producer.submit_or_defer(deferred.submission)
+        store.close()
+    assert isinstance(decision, Decision)
+    assert decision.accepted
+    assert queue.counters()["admitted"] == 1
+
+
+def test_the_same_key_with_another_payload_is_a_conflict_and_changes_nothing(queue: OpenQueue) -> None:
+    first = queue.submit(payload="one", idempotency_key="k1")
+    other = queue.submit(payload="two", idempotency_key="k1")
+    assert (other.accepted, other.reason, other.final) == (False, "conflict", True)
+    assert queue.client.get(f"job:{first.job_id}:payload") == "one"
+    assert queue.submit(payload="one", idempotency_key="k1").accepted
+
+
+def test_an_id_that_another_key_holds_is_a_conflict(queue: OpenQueue) -> None:
+    queue.accepted(job_id="j1", idempotency_key="k1")
+    assert queue.submit(job_id="j1", idempotency_key="k2").reason == "conflict"
+
+
+def test_a_refused_key_never_takes_an_id_that_another_key_got_meanwhile(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(timings={"closed_retry_s": 0.05})
+    queue.store.order("reject", "ada", "test")
+    assert not queue.submit(job_id="j1", idempotency_key="k1").accepted
+    queue.store.order("open", "ada", "test")
+    queue.accepted(job_id="j1", idempotency_key="k2")
+    time.sleep(0.06)  # the refusal is due
+    assert queue.submit(job_id="j1", idempotency_key="k1").reason == "conflict"
+    assert queue.record("j1")["key"] == "k2"
+
+
+def test_one_key_from_many_callers_at_once_is_one_job(queue: OpenQueue) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        decisions = list(pool.map(lambda _: queue.submit(idempotency_key="k1"), range(40)))
+    assert len({decision.job_id for decision in decisions}) == 1
+    assert Counter(decision.replayed for decision in decisions) == {False: 1, True: 39}
+
+
+def test_a_batch_is_decided_in_order_each_job_by_itself(queue: OpenQueue) -> None:
+    producer = queue.producer
+    batch = [producer.prepare("lint-fix" if n % 2 else "no-such", "{}", job_id=f"j{n}") for n in range(150)]
+    decisions = producer.submit_many(batch)
+    assert [decision.job_id for decision in decisions] == [f"j{n}" for n in range(150)]
+    assert [decision.accepted for decision in decisions] == [n % 2 == 1 for n in range(150)]
+
+
+def test_a_live_refusal_is_repeated_until_it_is_due_and_decided_again_under_the_same_id(
+    open_queue: OpenQueueFunction,
+) -> None:
+    queue = open_queue(timings={"closed_retry_s": 0.4})
+    queue.store.order("reject", "ada", "test")
+    refused = queue.submit(idempotency_key="k1")
+    assert (refused.accepted, refused.reason, refused.retry_after_s) == (False, "admission_closed", 0.4)
+    queue.store.order("open", "ada", "test")
+    again = queue.submit(idempotency_key="k1")
+    assert (again.accepted, again.reason, again.job_id, again.replayed) == (False, refused.reason, refused.job_id, True)
+    assert again.retry_after_s is not None
+    assert 0 < again.retry_after_s <= 0.4
+    time.sleep(again.retry_after_s + 0.01)
+    assert queue.submit(idempotency_key="k1") == Decision(True, refused.job_id)
+
+
+def test_a_refusal_is_deferred_with_its_id_and_key(queue: OpenQueue) -> None:
+    queue.store.order("reject", "ada", "test")
+    submission = queue.producer.prepare("lint-fix", "{}", idempotency_key="k1")
+    deferred = queue.producer.submit_or_defer(submission)
+    assert deferred == Deferred(submission, "admission_closed", 6.0)  # 30 s ÷ 5
+    final = queue.producer.submit_or_defer(queue.producer.prepare("lint-fix", "other", idempotency_key="k1"))
+    assert isinstance(final, Decision)
+
+
+def test_an_undeclared_class_is_refused_for_good_unless_classes_are_not_strict(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue()
+    refused = queue.submit("no-such")
+    assert (refused.reason, refused.retry_after_s, refused.final) == ("unknown_class", None, True)
+    changed = contract_of(strict_classes=False)
+    queue.store.apply_settings(changed.for_redis(), changed.digest(), "ada", "test")
+    job_id = queue.accepted("no-such", deadline_s=30)
+    assert queue.record(job_id)["class"] == "other"
+
+
+def test_a_deadline_under_the_margin_is_unreachable(queue: OpenQueue) -> None:
+    refused = queue.submit(deadline_s=0.3)
+    assert (refused.reason, refused.final) == ("deadline_unreachable", True)
+
+
+def test_a_wait_is_predicted_only_from_enough_completions(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(max_running=100, prediction_min_completions=3, max_pending=1000)
+    queue.producer.submit_many(queue.producer.prepare("lint-fix", "{}") for _ in range(203))
+    assert queue.submit(deadline_s=3).accepted, "too few completions: no prediction, no refusal"
+    for job in queue.claim(slots=3).jobs:
+        queue.settle(job, Outcome.SUCCEEDED, kind=CallKind.OK)
+    # 200 jobs at 3 in 6 s take 400 s.
+    assert queue.submit(deadline_s=3).reason == "deadline_unreachable"
+
+
+def test_a_full_queue_is_overloaded_and_delayed_jobs_count(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(max_pending=2)
+    job = queue.started()
+    assert queue.settle(job, Outcome.RETRY, kind=CallKind.STATUS_5XX, delay_ms=5000).state == "delayed"
+    queue.accepted()
+    refused = queue.submit()
+    assert (refused.reason, refused.retry_after_s) == ("overloaded", 6.0)  # 30 s ÷ 5
+
+
+def test_a_full_class_is_refused_by_its_own_name_and_delayed_jobs_count(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(classes={"lint-fix": {"deadline_s": 12, "max_pending": 1}})
+    job = queue.started()
+    queue.settle(job, Outcome.RETRY, kind=CallKind.STATUS_5XX, delay_ms=5000)
+    refused = queue.submit("lint-fix")
+    assert (refused.reason, refused.retry_after_s) == ("lint-fix_limit", 3.0)  # 15 s ÷ 5
+    queue.accepted("test-patch")
+
+
+def test_a_full_cost_class_is_refused_by_its_name(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(cost_classes={"browser": {"max_pending": 1}})
+    queue.accepted("browse")
+    assert queue.submit("browse").reason == "browser_limit"
+    assert queue.submit("lint-fix", cost_class="browser").reason == "browser_limit"
+    queue.accepted("lint-fix")
+
+
+def test_a_silent_controller_admits_nothing_but_workers_go_on(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(timings={"controller_silent_s": 0.2})
+    queue.accepted()
+    time.sleep(0.25)
+    assert queue.submit().reason == "controller_silent"
+    assert len(queue.claim().jobs) == 1
+
+
+def test_an_empty_server_is_closed_and_a_producer_writes_nothing(redis_url: str) -> None:
+    store = Store.connect(redis_url)
+    decision = Producer(store).submit("lint-fix", "{}")
+    assert (decision.accepted, decision.reason, decision.final) == (False, "admission_closed", False)
+    with redis.Redis.from_url(redis_url) as client:
+        assert client.dbsize() == 0
+    store.close()
+
+
+def test_with_memory_full_no_job_is_added_but_one_that_runs_can_be_settled(queue: OpenQueue) -> None:
+    job = queue.started()
+    queue.client.config_set("maxmemory", 1)
+    try:
+        with pytest.raises(StoreRejected, match="maxmemory"):
+            queue.submit()
+        assert queue.settle(job, Outcome.SUCCEEDED, kind=CallKind.OK).state == "succeeded"
+    finally:
+        queue.client.config_set("maxmemory", 0)
+
+
+@pytest.mark.parametrize("kind", [ServerKind.REDIS, ServerKind.VALKEY], ids=str)
+def test_jobs_and_decisions_survive_a_restart_of_the_server(
+    kind: ServerKind, make_server: MakeServer, tmp_path: Path
+) -> None:
+    options = ServerOptions(kind=kind, folder=tmp_path, append_only=True, append_fsync=AppendFsync.ALWAYS)
+    server = make_server(options)
+    queue = OpenQueue(server.url, contract_of())
+    keys = [f"k{n}" for n in range(20)]
+    before = [queue.submit(idempotency_key=key).job_id for key in keys]
+    refused = queue.submit("no-such", idempotency_key="kx")
+    server.restart()
+    queue.close()
+    after = Store.connect(server.url)
+    again = [Producer(after).submit("lint-fix", "{}", idempotency_key=key) for key in keys]
+    assert again == [Decision(True, job_id, replayed=True) for job_id in before]
+    assert Producer(after).submit("no-such", "{}", idempotency_key="kx").job_id == refused.job_id
+    assert after.observe().ready == 20
+    after.close()

@@ -1,0 +1,232 @@
+"""Claims on real servers: who gets which job, under which gate, and what a repeat gives (SPEC §3, §5)."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from typing import Any
+
+import pytest
+import redis
+
+from sluicegate.errors import StoreUnavailable
+from sluicegate.job import CallKind, Job, Outcome
+from sluicegate.store import Store
+from tests.lossy import LossyRelay, connected
+from tests.queues import OpenQueue, OpenQueueFunction, wait_until
+
+
+class Recovery:
+    """Be the executor of a run, as far as claims depend on it."""
+
+    def __init__(self, queue: OpenQueue) -> None:
+        self._queue = queue
+        self._numbers = itertools.count(1)
+        opening = {
+            "runbook": "drain-and-recover",
+            "trigger": "person",
+            "run": "run-1",
+            "actor": "ada",
+            "reason": "test",
+        }
+        assert queue.store.open_run({**opening, "confirmed": True, "digest": "", "episode": ""}).answer == "moved"
+        self._fence = queue.store.claim_run("e1", "", "").fence
+
+    def step(self, effect: str, **fields: Any) -> str:
+        """Commit one effect and give its answer."""
+        number = next(self._numbers)
+        base = {"executor": "e1", "run": "run-1", "fence": self._fence, "request": f"q{number}", "effect": effect}
+        words = {"seq": number, "verb": effect, "phase": "done", "text": "", "detail": "{}"}
+        return self._queue.store.commit_step({**base, **words, **fields}).answer
+
+    def canary(self, n: int, job_class: str = "lint-fix") -> Job:
+        """Put a canary in and claim it."""
+        assert self.step("canary", **{"class": job_class, "n": n, "payload": "{}"}) == "moved"
+        return self._queue.claimed()
+
+    def green(self) -> None:
+        """Settle as many good canaries as it takes."""
+        for n in range(self._queue.contract.canaries_required):
+            self._queue.settle(self.canary(n), Outcome.SUCCEEDED, kind=CallKind.OK)
+
+
+def test_the_oldest_job_comes_first_whatever_its_class(queue: OpenQueue) -> None:
+    ids = []
+    for job_class in ("refactor-plan", "lint-fix", "test-patch", "lint-fix"):
+        ids.append(queue.accepted(job_class))
+        time.sleep(0.002)  # the order is by the millisecond
+    assert [job.job_id for job in queue.claim(slots=4).jobs] == ids
+
+
+def test_a_claim_hands_over_all_that_a_call_needs(queue: OpenQueue) -> None:
+    job_id = queue.accepted("browse", payload='{"url":1}', idempotency_key="k1")
+    claimed = queue.claim()
+    (job,) = claimed.jobs
+    assert (job.job_id, job.idempotency_key, job.payload) == (job_id, "k1", '{"url":1}')
+    assert (job.job_class, job.cost_class, job.attempt, job.retries_used, job.canary) == ("browse", "browser", 1, 0, "")
+    assert job.epoch == claimed.epoch > 10**15
+    assert job.fence > 10**15
+    assert abs(claimed.at_ms - queue.store.observe().at_ms) < 1000
+
+
+def test_a_repeated_request_gives_the_same_jobs_and_starts_none(queue: OpenQueue) -> None:
+    for _ in range(3):
+        queue.accepted()
+    first = queue.claim(slots=2, request="r-1")
+    assert queue.claim(slots=2, request="r-1").jobs == first.jobs
+    assert queue.store.observe().running == 2
+
+
+def test_a_lost_answer_repeated_starts_its_jobs_once(queue: OpenQueue) -> None:
+    ids = {queue.accepted() for _ in range(3)}
+    with LossyRelay(queue.url) as relay:
+        store = connected(relay)
+        relay.lose_next()
+        with pytest.raises(StoreUnavailable):
+            queue.claim(slots=2, request="r-1", store=store)
+        jobs = queue.claim(slots=2, request="r-1", store=store).jobs
+        store.close()
+    assert len(jobs) == 2
+    assert {job.job_id for job in jobs} < ids
+    assert {job.attempt for job in jobs} == {1}
+    assert queue.store.observe().running == 2
+
+
+def test_a_job_that_was_settled_is_not_handed_out_by_a_repeat(queue: OpenQueue) -> None:
+    queue.accepted()
+    (job,) = queue.claim(request="r-1").jobs
+    queue.settle(job, Outcome.SUCCEEDED, kind=CallKind.OK)
+    assert queue.claim(request="r-1").jobs == ()
+
+
+def test_fences_only_grow(queue: OpenQueue) -> None:
+    fences = []
+    queue.accepted()
+    for _ in range(3):
+        job = queue.claimed()
+        fences.append(job.fence)
+        queue.settle(job, Outcome.REQUEUED)
+    assert fences == sorted(set(fences))
+
+
+def test_a_full_cost_class_is_passed_over_and_blocks_nobody(queue: OpenQueue) -> None:
+    for job_class in ("browse", "browse", "lint-fix"):
+        queue.accepted(job_class)
+        time.sleep(0.002)  # the order is by the millisecond
+    jobs = queue.claim(slots=3).jobs
+    assert [job.job_class for job in jobs] == ["browse", "lint-fix"]
+    queue.settle(jobs[0], Outcome.SUCCEEDED, kind=CallKind.OK)
+    assert [job.job_class for job in queue.claim(slots=3).jobs] == ["browse"]
+
+
+def test_a_full_class_is_passed_over(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(classes={"test-patch": {"deadline_s": 36, "max_running": 1}})
+    for job_class in ("test-patch", "test-patch", "lint-fix"):
+        queue.accepted(job_class)
+    assert sorted(job.job_class for job in queue.claim(slots=3).jobs) == ["lint-fix", "test-patch"]
+
+
+def test_no_more_jobs_run_than_the_queue_allows(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(max_running=2)
+    for _ in range(4):
+        queue.accepted()
+    assert len(queue.claim(slots=4).jobs) == 2
+    assert queue.claim(slots=4, worker="w2").jobs == ()
+
+
+def test_no_job_starts_under_the_margin_it_expires_with_its_record(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(timings={"margin_s": 0.5})
+    job_id = queue.accepted(deadline_s=0.6, job_id="late")
+    time.sleep(0.12)
+    claimed = queue.claim()
+    assert claimed.jobs == ()
+    (event,) = claimed.expired
+    assert (event.job_id, event.queue_class, event.attempt) == (job_id, "lint-fix", 0)
+    assert event.deadline_slack_s < 0.5
+    (line,) = (json.loads(line) for key in queue.client.keys("failed:*") for line in queue.client.lrange(key, 0, -1))
+    assert (line["job_id"], line["reason"], line["cause"]) == ("late", "expired", "claim")
+
+
+@pytest.mark.parametrize(("order", "jobs"), [("reject", 1), ("drain", 0)])
+def test_workers_pull_in_reject_new_and_stop_in_drain(queue: OpenQueue, order: str, jobs: int) -> None:
+    queue.accepted()
+    queue.store.order(order, "ada", "test")
+    claimed = queue.claim()
+    assert len(claimed.jobs) == jobs
+    assert claimed.drain_state == ("drain" if order == "drain" else "reject_new")
+
+
+def test_a_claim_of_no_job_confirms_the_epoch_for_its_worker(queue: OpenQueue) -> None:
+    queue.accepted()
+    moved = queue.store.order("drain", "ada", "test")
+    assert queue.claim(slots=0).jobs == ()
+    (worker,) = queue.store.workers()
+    assert (worker.worker_id, worker.epoch, worker.inflight) == ("w1", moved.epoch, 0)
+
+
+def test_before_green_only_canaries_are_pulled_and_the_backlog_after_it(queue: OpenQueue) -> None:
+    job_id = queue.accepted()
+    run = Recovery(queue)
+    assert run.step("recover") == "moved"
+    assert queue.claim().jobs == ()
+    canary = run.canary(0)
+    assert canary.canary == "run-1"
+    assert queue.store.intent("w1", canary.job_id, canary.fence) == "go"
+    assert queue.settle(canary, Outcome.SUCCEEDED, kind=CallKind.OK).state == "succeeded"
+    for n in (1, 2):
+        queue.settle(run.canary(n), Outcome.SUCCEEDED, kind=CallKind.OK)
+    assert queue.store.observe().gate.green
+    assert queue.claimed().job_id == job_id
+
+
+def test_a_canary_slower_than_its_class_allows_fails(queue: OpenQueue) -> None:
+    run = Recovery(queue)
+    run.step("recover")
+    slow = {"kind": "ok", "status": 200, "latency_ms": 1500}
+    answer = queue.settle(run.canary(0), Outcome.SUCCEEDED, call=slow)
+    gate = queue.store.observe().gate
+    assert answer.state == "failed"
+    assert (gate.canary_ok_count, gate.canary_failures) == (0, 1)
+
+
+def test_after_green_old_canaries_are_told_to_stop(queue: OpenQueue) -> None:
+    run = Recovery(queue)
+    run.step("recover")
+    slow = run.canary(99)
+    run.green()
+    assert queue.store.intent("w1", slow.job_id, slow.fence) == "stop"
+    assert queue.settle(slow, Outcome.REQUEUED).state == "failed"
+
+
+def test_an_empty_server_gives_no_job_and_a_worker_writes_nothing_but_its_presence(redis_url: str) -> None:
+    store = Store.connect(redis_url)
+    claimed = store.claim("w1", "r1", 2)
+    assert (claimed.drain_state, claimed.jobs) == ("drain", ())
+    store.hello("w1")
+    store.sweep()
+    store.promote()
+    assert store.renew("w1", {"j": 1}).drain_state == "drain"
+    assert store.intent("w1", "j", 1) == "stale"
+    with redis.Redis.from_url(redis_url, decode_responses=True) as client:
+        assert set(client.scan_iter()) == {"workers", "worker:w1"}
+    store.close()
+
+
+def test_data_older_than_what_a_worker_has_seen_gives_no_job(queue: OpenQueue) -> None:
+    queue.accepted()
+    queue.store.order("open", "ada", "a later epoch")
+    seen = Store.connect(queue.url)
+    seen.observe()
+    old_epoch = int(queue.client.get("control:epoch")) - 1_000_000
+    queue.client.set("control:epoch", old_epoch)  # as a restore of older data would leave it
+    claimed = queue.claim(store=seen)
+    assert (claimed.drain_state, claimed.jobs) == ("drain", ())
+    seen.close()
+
+
+def test_an_idle_worker_never_takes_a_job_while_it_waits(queue: OpenQueue) -> None:
+    wait_until(lambda: not queue.store.wait_for_work(0.02), "an end of the wake tokens of the opening")
+    queue.accepted()
+    assert queue.store.wait_for_work(1)
+    assert queue.client.llen("queue:pending") == 1

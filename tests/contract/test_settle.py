@@ -1,0 +1,190 @@
+"""Settlements on real servers: what each outcome does to a job, and what a late or repeated one may not (SPEC §3)."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from sluicegate.errors import StoreUnavailable
+from sluicegate.job import CallKind, Outcome
+from tests.lossy import LossyRelay, connected
+from tests.queues import OpenQueue, OpenQueueFunction
+
+
+def test_a_success_is_final_counted_and_confirmed_in_the_ledger(queue: OpenQueue) -> None:
+    job = queue.started()
+    assert queue.settle(job, Outcome.SUCCEEDED, kind=CallKind.OK, reference="inv-7").state == "succeeded"
+    telemetry = queue.store.observe()
+    assert (telemetry.completions, telemetry.provider.calls, telemetry.counters["met"]) == (1, 1, 1)
+    ledger = queue.client.hgetall(f"ledger:{job.idempotency_key}")
+    assert ledger["reference"] == "inv-7"
+    assert int(ledger["confirmed"]) >= int(ledger["intent"])
+
+
+def test_a_failure_is_final_with_its_record(queue: OpenQueue) -> None:
+    job = queue.started()
+    assert queue.settle(job, Outcome.FAILED, cause="rejected").state == "failed"
+    (line,) = (json.loads(line) for key in queue.client.keys("failed:*") for line in queue.client.lrange(key, 0, -1))
+    assert (line["job_id"], line["reason"], line["cause"]) == (job.job_id, "failed", "rejected")
+
+
+def test_a_retry_waits_and_comes_back_with_the_same_key_and_the_next_attempt(queue: OpenQueue) -> None:
+    job = queue.started(idempotency_key="k1")
+    assert queue.settle(job, Outcome.RETRY, kind=CallKind.STATUS_5XX, delay_ms=50).state == "delayed"
+    assert queue.claim().jobs == ()
+    queue.sweep_until(lambda: queue.state(job.job_id) == "ready", "the retry's time")
+    again = queue.claimed()
+    assert (again.idempotency_key, again.attempt, again.retries_used) == ("k1", 2, 1)
+    ready_at = int(queue.record(job.job_id)["ready_at"])
+    assert int(queue.record(job.job_id)["eligible"]) == ready_at
+
+
+def test_the_last_retry_blocks_the_job(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(retry_budget=2)
+    job = queue.started()
+    assert queue.settle(job, Outcome.RETRY, kind=CallKind.TIMEOUT).state == "ready"
+    assert queue.settle(queue.claimed(), Outcome.RETRY, kind=CallKind.STATUS_5XX).state == "blocked"
+    assert queue.store.list_jobs("blocked") == (job.job_id,)
+    assert queue.record(job.job_id)["cause"] == "retry_budget"
+
+
+def test_what_was_not_executed_uses_time_but_no_retry(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(retry_budget=2)
+    queue.accepted()
+    for _ in range(5):
+        queue.settle(queue.claimed(), Outcome.NOT_EXECUTED, kind=CallKind.STATUS_OTHER)
+    job = queue.claimed()
+    assert (job.attempt, job.retries_used) == (6, 0)
+
+
+@pytest.mark.parametrize("outcome", [Outcome.RETRY, Outcome.NOT_EXECUTED])
+def test_a_wait_past_the_deadline_expires_the_job_with_its_event(queue: OpenQueue, outcome: Outcome) -> None:
+    job = queue.started(deadline_s=5)
+    settled = queue.settle(job, outcome, kind=CallKind.STATUS_5XX, delay_ms=4900)
+    assert settled.state == "expired"
+    assert settled.event is not None
+    assert (settled.event.job_id, settled.event.attempt) == (job.job_id, 1)
+    assert 4 < settled.event.deadline_slack_s < 5
+
+
+def test_a_requeue_goes_to_the_head_keeps_its_eligible_since_and_uses_no_retry(queue: OpenQueue) -> None:
+    job = queue.started()
+    eligible = queue.record(job.job_id)["eligible"]
+    time.sleep(0.005)
+    others = [queue.accepted() for _ in range(2)]
+    assert queue.settle(job, Outcome.REQUEUED, kind=CallKind.CANCELLED).state == "ready"
+    assert queue.client.lrange("queue:pending", 0, -1) == [job.job_id, *others]
+    assert queue.record(job.job_id)["eligible"] == eligible
+    again = queue.claimed()
+    assert (again.job_id, again.attempt, again.retries_used) == (job.job_id, 2, 0)
+    assert queue.store.observe().provider.calls == 0, "a call that a drain cut says nothing about the provider"
+
+
+def test_a_requeue_with_too_little_time_left_expires(queue: OpenQueue) -> None:
+    job = queue.started(deadline_s=0.6)
+    time.sleep(0.25)  # under the margin of 0.4 s
+    assert queue.settle(job, Outcome.REQUEUED, kind=CallKind.CANCELLED).state == "expired"
+
+
+def test_an_ambiguous_end_of_an_unsafe_job_is_unknown_and_counts_no_loss(queue: OpenQueue) -> None:
+    job = queue.started("send-mail")
+    assert queue.settle(job, Outcome.UNKNOWN, kind=CallKind.TIMEOUT).state == "unknown"
+    assert queue.store.list_jobs("unknown") == (job.job_id,)
+    assert queue.record(job.job_id)["losses"] == "0"
+    assert queue.store.observe().worker_inflight == 0
+
+
+@pytest.mark.parametrize("outcome", list(Outcome))
+def test_a_repeated_settlement_answers_the_same_and_counts_once(queue: OpenQueue, outcome: Outcome) -> None:
+    job = queue.started()
+    first = queue.settle(job, outcome, kind=CallKind.OK, request="s-1")
+    counted = queue.counters()
+    again = queue.settle(job, outcome, kind=CallKind.OK, request="s-1")
+    assert (first.answer, again.answer) == ("ok", "repeat")
+    assert again.state == first.state
+    assert queue.counters() == counted
+
+
+def test_a_lost_answer_repeated_counts_once(queue: OpenQueue) -> None:
+    job = queue.started()
+    settlement = queue.settlement(job, Outcome.RETRY, kind=CallKind.STATUS_5XX)
+    with LossyRelay(queue.url) as relay:
+        store = connected(relay)
+        relay.lose_next()
+        with pytest.raises(StoreUnavailable):
+            store.settle(settlement)
+        again = store.settle(settlement)
+        store.close()
+    assert (again.answer, again.state) == ("repeat", "ready")
+    assert queue.record(job.job_id)["retries"] == "1"
+    assert queue.store.observe().provider.calls == 1
+
+
+def test_a_late_write_under_an_old_fence_is_refused_and_logged_once(queue: OpenQueue) -> None:
+    old = queue.started()
+    queue.settle(old, Outcome.REQUEUED)
+    current = queue.claimed(worker="w2")
+    late = queue.settlement(old, Outcome.SUCCEEDED, kind=CallKind.OK)
+    for _ in range(2):
+        answer = queue.store.settle(late)
+        assert (answer.answer, answer.state) == ("stale", "running")
+    (entry,) = queue.log("stale_write")
+    assert (entry["job"], entry["fence"], entry["current"]) == (old.job_id, str(old.fence), str(current.fence))
+    assert queue.counters()["stale_writes"] == 1
+    assert queue.store.observe().gate.duplicates_unacknowledged == 0, "a keyed job's late write is only suspected"
+    assert queue.settle(current, Outcome.SUCCEEDED, kind=CallKind.OK, worker="w2").state == "succeeded"
+
+
+def test_a_late_success_of_an_unsafe_job_that_has_run_again_is_a_confirmed_duplicate_once(queue: OpenQueue) -> None:
+    old = queue.started("send-mail")
+    queue.settle(old, Outcome.UNKNOWN, kind=CallKind.TIMEOUT)
+    queue.store.reconcile(old.job_id, "retry", actor="ada", reason="nothing was sent", source="person")
+    queue.claimed(worker="w2")
+    late = queue.settlement(old, Outcome.SUCCEEDED, kind=CallKind.OK)
+    queue.store.settle(late)
+    queue.store.settle(late)
+    assert queue.store.observe().gate.duplicates_unacknowledged == 1
+    (entry,) = queue.log("duplicate")
+    assert entry["key"] == old.idempotency_key
+
+
+def test_a_late_failure_of_an_unsafe_job_is_no_confirmed_duplicate(queue: OpenQueue) -> None:
+    old = queue.started("send-mail")
+    queue.settle(old, Outcome.UNKNOWN, kind=CallKind.TIMEOUT)
+    queue.store.reconcile(old.job_id, "retry", actor="ada", reason="nothing was sent", source="person")
+    queue.claimed(worker="w2")
+    assert queue.settle(old, Outcome.RETRY, kind=CallKind.STATUS_5XX).answer == "stale"
+    assert queue.store.observe().gate.duplicates_unacknowledged == 0
+
+
+def test_a_late_success_of_an_unsafe_job_that_did_not_run_again_is_only_suspected(queue: OpenQueue) -> None:
+    job = queue.started("send-mail")
+    queue.settle(job, Outcome.UNKNOWN, kind=CallKind.TIMEOUT)
+    queue.store.reconcile(job.job_id, "failed", actor="ada", reason="given up", source="person")
+    assert queue.settle(job, Outcome.SUCCEEDED, kind=CallKind.OK).answer == "stale"
+    assert len(queue.log("stale_write")) == 1
+    assert queue.store.observe().gate.duplicates_unacknowledged == 0
+
+
+def test_a_worker_with_no_fence_at_all_is_refused(queue: OpenQueue) -> None:
+    job = queue.started()
+    assert queue.settle(job, Outcome.SUCCEEDED, fence="0").answer == "stale"
+    assert queue.settle(job, Outcome.SUCCEEDED, id="no-such").state == "gone"
+    assert queue.state(job.job_id) == "running"
+
+
+def test_a_call_of_an_earlier_window_does_not_count_in_the_present_one(queue: OpenQueue) -> None:
+    """The errors of the incident must not end the recovery (SPEC §2)."""
+    job = queue.started()
+    opening = {"runbook": "drain-and-recover", "trigger": "person", "run": "run-1", "actor": "ada", "reason": "test"}
+    queue.store.open_run({**opening, "confirmed": True, "digest": "", "episode": ""})
+    fence = queue.store.claim_run("e1", "", "").fence
+    step = {"executor": "e1", "run": "run-1", "fence": fence, "request": "q1", "effect": "recover", "seq": 1}
+    queue.store.commit_step({**step, "verb": "recover", "phase": "done", "text": "", "detail": "{}"})
+    queue.settle(job, Outcome.RETRY, kind=CallKind.STATUS_5XX)
+    telemetry = queue.store.observe()
+    assert telemetry.gate.drain_state == "recovering"
+    assert (telemetry.provider.calls, telemetry.provider.status_5xx) == (0, 0)
+    assert telemetry.counters["calls:5xx"] == 1
