@@ -166,7 +166,9 @@ def transition(state: GateState, event: Event) -> Transition:
         return _overdue(adopted)
     if isinstance(event, OpenRun):
         return _opened(adopted, event)
-    return _stepped(adopted, event)
+    # A rollback revokes the run's fence, the one that the step came with.
+    revoked = state.recovery_live and not adopted.recovery_live
+    return _stepped(adopted, replace(event, fenced=False) if revoked else event)
 
 
 def _hand_edited(state: GateState, raw: RawEdit) -> GateState:
@@ -316,6 +318,9 @@ def _opened(state: GateState, event: OpenRun) -> Transition:
     if state.run is not None:
         return Transition(state, Answer.ATTACHED)
     drained = state.drain_state is DrainState.DRAIN
+    if state.reopened and not drained:
+        # The last reopening did not hold: the controller drains and pins, and no machine runs into that again.
+        return Transition(state, Answer.SUPPRESSED)
     if not (event.confirmed or drained):
         return Transition(state, Answer.WAITING)
     if state.duplicates:
@@ -366,7 +371,7 @@ def _step_move(state: GateState, event: Step) -> GateState | None:
     match event.move:
         case StepMove.RECOVER if state.drain_state is DrainState.DRAIN:
             return replace(state, drain_state=DrainState.RECOVERING, green=False)
-        case StepMove.GREEN if recovering and not state.green:
+        case StepMove.GREEN if recovering and not state.green and event.proven:
             return replace(state, green=True)
         case StepMove.REOPEN if recovering and state.green and event.proven and not state.duplicates:
             return replace(state, drain_state=DrainState.ADMIT, green=False, ramp=True, reopened=True)
@@ -440,7 +445,10 @@ def _closed_by_name(state: GateState, event: Person) -> Transition:
         return Transition(_rolled_back(state, RollbackReason.MANUAL_OPERATOR_HOLD), Answer.MOVED)
     if state.run is not None:
         return Transition(state, Answer.RUN_LIVE if event.order is Order.REJECT else Answer.UNCHANGED)
-    pin = PinReason.OPERATOR if event.pin or event.order is Order.HOLD else None
+    if state.duplicates and event.order is Order.REJECT and state.drain_state is DrainState.DRAIN:
+        return Transition(state, Answer.DUPLICATES)
+    pinned = event.pin or event.order is Order.HOLD or state.duplicates
+    pin = PinReason.OPERATOR if pinned else None
     if event.order is Order.HOLD:
         held = _closed(state, pin) if state.drain_state is DrainState.RECOVERING else replace(state, pin=pin)
         return Transition(held, Answer.MOVED)
