@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 from typing import Annotated
 
@@ -26,6 +25,7 @@ app.command(epilog=PROXY_EXAMPLE)(proxy)
 @app.callback(epilog=EXAMPLE)
 def drill(
     context: typer.Context,
+    *,
     list_scenarios: Annotated[bool, typer.Option("--list", help="List the scenarios and end.")] = False,
     scenario: Annotated[str, typer.Option(help="Which scenario to run.")] = "provider-degradation",
     profile: Annotated[str, typer.Option(help="full, or fast: durations ÷ 5, at most a minute.")] = "full",
@@ -41,7 +41,7 @@ def drill(
     report_dir: Annotated[Path, typer.Option(help="Folder that gets a folder with the report.")] = REPORT_DIR,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the data folder (logs, settings, snapshots).")] = False,
     clean: Annotated[
-        bool, typer.Option("--clean", help="Remove what drills left, reports too, and end.")
+        bool, typer.Option("--clean", help="Remove the folders that killed or kept drills left, and end.")
     ] = False,
 ) -> None:
     """Prove the whole loop on real parts on this machine: load, faults, alert, run, recovery, verdict."""
@@ -55,22 +55,8 @@ def drill(
     elif clean:
         command.clean(report_dir)
     else:
-        seed = random.randrange(1_000_000) if seed is None else seed
-        raise typer.Exit(
-            command.run(
-                command.parse(
-                    scenario=scenario,
-                    profile=profile,
-                    server=server,
-                    rate=rate,
-                    duration=duration,
-                    mix=mix,
-                    seed=seed,
-                    keep=keep,
-                    report_dir=report_dir,
-                )
-            )
-        )
+        words = command.Words(scenario, profile, server, rate, duration, mix, seed, keep, report_dir)
+        raise typer.Exit(command.run(command.parse(words)))
 
 
 if __name__ == "__main__":

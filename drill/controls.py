@@ -142,11 +142,14 @@ class PrometheusControl:
         """Return the names of the rule groups that are loaded."""
         return tuple(str(group["name"]) for group in self._http.get("/api/v1/rules")["data"]["groups"])
 
-    def firing_spans(self, from_s: float, step_s: float) -> tuple[FiringSpan, ...]:
-        """Return when each alert fired since `from_s` (Unix time), to the resolution of `step_s`, oldest first."""
-        answer = self._http.get(
-            "/api/v1/query_range", query='ALERTS{alertstate="firing"}', start=from_s, end=time.time(), step=step_s
-        )
+    def firing_spans(self, from_s: float) -> tuple[FiringSpan, ...]:
+        """Return when each alert fired since `from_s` (Unix time), oldest first.
+
+        A range of raw samples, not a series of steps: each has the time of the evaluation that made it.
+        """
+        now_s = time.time()
+        query = f'ALERTS{{alertstate="firing"}}[{max(1, round((now_s - from_s) * 1000))}ms]'
+        answer = self._http.get("/api/v1/query", query=query, time=now_s)
         spans = [
             FiringSpan(series["metric"]["alertname"], *_ends(series["values"])) for series in answer["data"]["result"]
         ]

@@ -17,8 +17,6 @@ from sluicegate.store import Store
 
 _BATCH = 100
 _FAILURES = 1000
-# Prometheus stamps an alert with the time of its evaluation; asking finer than that costs little.
-_SPAN_STEP_S = 0.25
 
 
 def gather(rig: Rig, watcher: Watcher, scenario: Scenario) -> Evidence:
@@ -84,4 +82,4 @@ def _dates(from_ms: int, to_ms: int) -> list[str]:
 
 def _firing(rig: Rig, from_ms: int) -> tuple[FiringSpan, ...]:
     prometheus = rig.topology.prometheus
-    return prometheus.firing_spans(from_ms / 1000, _SPAN_STEP_S) if prometheus is not None else ()
+    return prometheus.firing_spans(from_ms / 1000) if prometheus is not None else ()

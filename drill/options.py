@@ -107,7 +107,7 @@ def check_writable(report_dir: Path) -> Path:
     there = next(place for place in (wanted, *wanted.parents) if place.exists())
     try:
         if not os.access(there, os.W_OK | os.X_OK):
-            raise PermissionError("not allowed for this user")  # noqa: TRY301 (one place words the refusal)
+            raise PermissionError("not allowed for this user")
         with tempfile.TemporaryFile(dir=there):
             return wanted
     except OSError as error:

@@ -59,9 +59,9 @@ def profile(name: ProfileName) -> Profile:
 
 
 # SPEC §8's own figures (12 jobs/s, 0.3 ± 0.1 s of service) stay in the fast profile, the latency does not. A slow call
-# must lie above the canaries' bound, whose floor of 1 s is not divided (test-patch has 36 s ÷ 30 = 1.2 s), and below the
-# call's timeout, which is 10 s ÷ 5: slow without being a timeout. With the service time this is 1.5 to 1.8 s, which
-# leaves a busy machine 0.2 s before a slow call becomes a timeout and drains for another reason than the scenario's.
+# must lie above the canaries' bound, whose floor of 1 s is not divided (test-patch has 36 s ÷ 30 = 1.2 s), and below
+# the call's timeout, which is 10 s ÷ 5: slow without being a timeout. With the service time this is 1.45 to 1.75 s,
+# which leaves a busy machine 0.25 s before slow calls become timeouts and drain for another reason than the scenario's.
 _FAST_SLOWNESS = Slowness(1300, 50)
 
 

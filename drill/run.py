@@ -54,9 +54,7 @@ class Outcome:
 class Drill:
     """Run the phases of one scenario on a running topology."""
 
-    def __init__(
-        self, rig: Rig, watcher: Watcher, scenario: Scenario, screen: Screen, interrupt: Interrupt
-    ) -> None:
+    def __init__(self, rig: Rig, watcher: Watcher, scenario: Scenario, screen: Screen, interrupt: Interrupt) -> None:
         self._rig = rig
         self._watcher = watcher
         self._scenario = scenario
@@ -147,34 +145,51 @@ def run_drill(options: DrillOptions, screen: Screen, kept: Callable[[str], None]
 def _run(
     options: DrillOptions, scenario: Scenario, topology: Topology, screen: Screen, interrupt: Interrupt
 ) -> Outcome:
-    chosen = topology.plan.profile
     started_at = datetime.now(UTC)
-    timeline = Timeline(round(chosen.sample_every_s * 1000), chosen.settings.contract.thresholds)
-    interrupted, error = None, ""
-    rig = None
+    rig, interrupted, error = None, None, ""
+    try:
+        rig = _begin(options, topology, screen, interrupt)
+        watcher = Watcher(topology.store, topology.prometheus)
+        Drill(rig, watcher, scenario, screen, interrupt).run(options.duration_s)
+    except Interrupted as signal:
+        interrupted = signal
+    except SluicegateError as failure:
+        if rig is None:
+            raise  # nothing was seen yet; the command line says what is wrong
+        error = str(failure)
+    evidence, lost = _gathered(rig, scenario, screen)
+    topology.close()
+    verdict = judge(scenario.expectations, evidence) if evidence is not None else None
+    parts = topology.real_parts()
+    return Outcome(scenario, topology.plan.profile, started_at, parts, evidence, verdict, interrupted, error or lost)
+
+
+def _begin(options: DrillOptions, topology: Topology, screen: Screen, interrupt: Interrupt) -> Rig:
+    """Start every part and say which they are."""
 
     def starting(part: str) -> None:
         interrupt.check()
         screen.starting(part)
 
+    topology.start(starting, interrupt.wait)
+    screen.parts(topology.real_parts())
+    chosen = topology.plan.profile
+    producer = Producer(topology.store)
+
+    def submit(ask: Ask) -> Decision:
+        return producer.submit(ask.job_class, ask.payload, idempotency_key=ask.key)
+
+    load = Load(LoadShape(options.rate_per_s, options.mix, options.seed), submit)
+    timeline = Timeline(round(chosen.sample_every_s * 1000), chosen.settings.contract.thresholds)
+    return Rig(topology, chosen, timeline, load)
+
+
+def _gathered(rig: Rig | None, scenario: Scenario, screen: Screen) -> tuple[Evidence | None, str]:
+    """Gather the evidence if anything was seen; say why where the parts no longer answer."""
+    if rig is None or not rig.timeline.samples:
+        return None, ""
+    screen.gathering()
     try:
-        topology.start(starting, interrupt.wait)
-        producer = Producer(topology.store)
-
-        def submit(ask: Ask) -> Decision:
-            return producer.submit(ask.job_class, ask.payload, idempotency_key=ask.key)
-
-        load = Load(LoadShape(options.rate_per_s, options.mix, options.seed), submit)
-        rig = Rig(topology, chosen, timeline, load)
-        watcher = Watcher(topology.store, topology.prometheus)
-        screen.parts(topology.real_parts())
-        Drill(rig, watcher, scenario, screen, interrupt).run(options.duration_s)
-    except Interrupted as signal:
-        interrupted = signal
-    evidence = None
-    if rig is not None and timeline.samples:
-        screen.gathering()
-        evidence = gather(rig, Watcher(topology.store, topology.prometheus), scenario)
-    verdict = judge(scenario.expectations, evidence) if evidence is not None else None
-    topology.close()
-    return Outcome(scenario, chosen, started_at, topology.real_parts(), evidence, verdict, interrupted, error)
+        return gather(rig, Watcher(rig.topology.store, rig.topology.prometheus), scenario), ""
+    except SluicegateError as failure:
+        return None, f"the evidence can't be gathered: {failure}"

@@ -74,9 +74,7 @@ def _is_proven(entry: GateLogEntry, runs: tuple[RunHistory, ...]) -> bool:
 
 def _opened_epochs(timeline: Timeline) -> list[int]:
     gates = [sample.gate for sample in timeline.samples]
-    return [
-        after.epoch for before, after in pairwise(gates) if after.drain_state == "admit" != before.drain_state
-    ]
+    return [after.epoch for before, after in pairwise(gates) if after.drain_state == "admit" != before.drain_state]
 
 
 def closes_in_time() -> Expectation:

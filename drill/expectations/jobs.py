@@ -59,9 +59,7 @@ def nothing_is_done_twice() -> Expectation:
         doubled = duplicate_keys(evidence.effects)
         keys = len({effect.key for effect in evidence.effects})
         text = f"{len(evidence.effects)} effects under {keys} keys"
-        return Seen(
-            bool(evidence.effects) and not doubled, text + (f"; twice: {_names(doubled)}" if doubled else "")
-        )
+        return Seen(bool(evidence.effects) and not doubled, text + (f"; twice: {_names(doubled)}" if doubled else ""))
 
     return Expectation("nothing is done twice", "at most one effect a key by the provider's own log", look)
 
@@ -129,5 +127,3 @@ def common(*, killed_worker: bool = False) -> tuple[Expectation, ...]:
         succeeded_jobs_have_their_effect(),
         *unknown,
     )
-
-

@@ -30,9 +30,7 @@ def is_the_only_one() -> Expectation:
     return Expectation("there is one run", "1", look)
 
 
-def goes_through(
-    *verbs: str, perhaps: str = "", state: str = "succeeded", rollback_reason: str = ""
-) -> Expectation:
+def goes_through(*verbs: str, perhaps: str = "", state: str = "succeeded", rollback_reason: str = "") -> Expectation:
     """Compare the order of the steps that were started, that each but the last was done, and how the run ended.
 
     `perhaps` is a step that may have been started after them.
@@ -48,7 +46,9 @@ def goes_through(
         done = _in_order(run, "done")
         ended = f"{run.run.state}" + (f" for {run.run.rollback_reason}" if run.run.rollback_reason else "")
         wanted_end = state + (f" for {rollback_reason}" if rollback_reason else "")
-        ok = started in (list(verbs), [*verbs, perhaps]) and _begins_with(done, list(verbs[:-1])) and ended == wanted_end
+        ok = (
+            started in (list(verbs), [*verbs, perhaps]) and _begins_with(done, list(verbs[:-1])) and ended == wanted_end
+        )
         return Seen(ok, f"{' → '.join(started)}, then {ended}")
 
     return Expectation("the run goes through its steps", expected, look)

@@ -139,9 +139,7 @@ def _history(run: RunHistory | None) -> str:
 
 
 def _answers_seen(view: View) -> str:
-    answers = Counter(
-        "accepted" if one.decision.accepted else one.decision.reason for one in view.submitted_since
-    )
+    answers = Counter("accepted" if one.decision.accepted else one.decision.reason for one in view.submitted_since)
     return ", ".join(f"{count} {answer}" for answer, count in answers.most_common()) or "no answer yet"
 
 

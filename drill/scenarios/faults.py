@@ -61,9 +61,7 @@ def alerted() -> Phase:
 
 def recovered() -> Phase:
     """Wait until the run has reopened the gate and its ramp has ended."""
-    return Phase(
-        "recovering", "fix, canaries, burn down, gate, ramp", run_ends("succeeded"), within_s=240
-    )
+    return Phase("recovering", "fix, canaries, burn down, gate, ramp", run_ends("succeeded"), within_s=240)
 
 
 def steady() -> Phase:

@@ -6,7 +6,6 @@ from drill.expectations import alerts, gate, jobs, load, runs, workers
 from drill.scenarios import faults
 from drill.scenarios.scenario import Scenario
 
-
 SCENARIO = Scenario(
     name="provider-degradation",
     summary="The provider gets slow, then fails as well: close, drain, fix, prove, reopen.",

@@ -1,0 +1,117 @@
+"""Do what `sluicegate drill` was asked for: read the options, run a drill, say how it went, list, clean."""
+
+from __future__ import annotations
+
+import random
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from drill.clean import clean_folders
+from drill.options import DrillOptions, check_writable, parse_choice, parse_duration, parse_mix, parse_rate
+from drill.profile import ProfileName, profile
+from drill.report import write_report
+from drill.run import Outcome, run_drill
+from drill.scenarios import SCENARIOS, find_scenario
+from drill.screen import LineScreen, Screen
+from drill.server import ServerKind
+
+_SEEDS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Words:
+    """Hold the command line's words as they were said."""
+
+    scenario: str
+    profile: str
+    server: str
+    rate: str
+    duration: str | None
+    mix: str
+    seed: int | None
+    keep: bool
+    report_dir: Path
+
+
+def parse(words: Words) -> DrillOptions:
+    """Read the words; raises UsageError for the first that can't be used."""
+    find_scenario(words.scenario)
+    chosen = parse_choice("--profile", words.profile, ProfileName)
+    return DrillOptions(
+        scenario=words.scenario,
+        profile=chosen,
+        server=parse_choice("--server", words.server, ServerKind),
+        rate_per_s=parse_rate(words.rate),
+        duration_s=0.0 if words.duration is None else parse_duration(words.duration),
+        mix=parse_mix(words.mix, profile(chosen).settings.contract.classes),
+        seed=random.randrange(_SEEDS) if words.seed is None else words.seed,
+        keep=words.keep,
+        report_dir=check_writable(words.report_dir),
+    )
+
+
+def run(options: DrillOptions) -> int:
+    """Run one drill, write its report, print its verdict, and return the exit code."""
+    screen = _screen()
+    kept: list[str] = []
+    try:
+        outcome = run_drill(options, screen, kept.append)
+    finally:
+        screen.close()
+    for line in told(outcome):
+        print(line)
+    if outcome.evidence is not None:
+        print(f"report: {_reported(options, outcome)}")
+    for folder in kept:
+        print(f"kept: {folder}")
+    return outcome.exit_code
+
+
+def _reported(options: DrillOptions, outcome: Outcome) -> str:
+    try:
+        return str(write_report(options, outcome))
+    except OSError as error:
+        return f"not written: {error}"
+
+
+def _screen() -> Screen:
+    if not sys.stdout.isatty():
+        return LineScreen()
+    # Loaded late: only a terminal needs it.
+    from drill.live import LiveScreen  # noqa: PLC0415 (as above)
+
+    return LiveScreen()
+
+
+def told(outcome: Outcome) -> tuple[str, ...]:
+    """Return the verdict as lines, what did not hold last so that it is seen."""
+    rows = outcome.verdict.rows if outcome.verdict is not None else ()
+    lines = [f"ok      {row.name}: {row.seen}" for row in rows if row.ok]
+    if outcome.interrupted is not None:
+        return (f"interrupted by {outcome.interrupted.number.name}: every process is ended, no verdict",)
+    for row in rows:
+        if not row.ok:
+            lines += [f"FAILED  {row.name}: {row.seen}", f"        expected: {row.expected}"]
+    if outcome.error:
+        lines.append(f"FAILED  the drill itself: {outcome.error}")
+    failed = sum(not row.ok for row in rows) + bool(outcome.error)
+    word = f"failed, {failed} of {len(rows)} expectations" if failed else f"passed, all {len(rows)} expectations"
+    return (*lines, f"verdict: {outcome.scenario.name} ({outcome.profile.name}) {word}")
+
+
+def show_scenarios() -> None:
+    """Print every scenario with its line."""
+    width = max(map(len, SCENARIOS))
+    for scenario in SCENARIOS.values():
+        print(f"{scenario.name:<{width}}  {scenario.summary}")
+
+
+def clean(report_dir: Path) -> None:
+    """Remove what drills left on this machine, and say what and where reports are."""
+    removed = clean_folders()
+    for folder in removed:
+        print(f"removed: {folder}")
+    print(f"{len(removed)} folders of drills removed")
+    if report_dir.is_dir():
+        print(f"reports stay: {report_dir}")

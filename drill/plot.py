@@ -1,0 +1,225 @@
+"""Draw a drill as one SVG picture: the gate's states over time, and the figures below them. Pure.
+
+Own code instead of a plotting library: the picture must stand in a page without network, and be small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+WIDTH = 960
+_LEFT, _RIGHT, _TOP = 58, 16, 26
+_PANEL_HEIGHT, _PANEL_GAP, _STRIP_HEIGHT = 92, 34, 20
+_FONT = "font-family='system-ui,-apple-system,Segoe UI,Helvetica,Arial,sans-serif'"
+_INK, _FAINT, _GRID = "#1f2328", "#59636e", "#d8dee4"
+# Told apart in the usual kinds of colour blindness, and by the labels beside them.
+COLOURS = ("#0b5cad", "#c2410c", "#6b3fa0", "#0f766e", "#a16207", "#be185d")
+STATE_COLOURS = {"admit": "#2da44e", "reject_new": "#d4a72c", "recovering": "#218bff", "drain": "#cf222e"}
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Hold a labelled stretch of time, in seconds from the picture's left edge."""
+
+    label: str
+    from_s: float
+    to_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Hold a labelled instant."""
+
+    label: str
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Hold one curve; None is a gap."""
+
+    label: str
+    points: tuple[tuple[float, float | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Hold a threshold."""
+
+    label: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """Hold one diagram; its scale starts at 0 unless a value lies below, and reaches at least `at_least`."""
+
+    title: str
+    lines: tuple[Line, ...]
+    bounds: tuple[Bound, ...] = ()
+    at_least: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Hold the whole picture; `states` are the gate's."""
+
+    title: str
+    seconds: float
+    states: tuple[Span, ...]
+    phases: tuple[Span, ...]
+    moments: tuple[Moment, ...]
+    panels: tuple[Panel, ...]
+
+
+def draw(picture: Picture) -> str:
+    """Return the picture as one SVG element."""
+    first_panel = _TOP + 2 * (_STRIP_HEIGHT + 6) + 28
+    bottom = first_panel + len(picture.panels) * (_PANEL_HEIGHT + _PANEL_GAP)
+    height = bottom + 20
+    opening = (
+        f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {WIDTH} {height}' width='{WIDTH}' height='{height}' "
+        f"role='img' aria-label='{escape(picture.title, quote=True)}' {_FONT} font-size='11'>"
+    )
+    parts = [
+        opening,
+        f"<rect width='{WIDTH}' height='{height}' fill='#ffffff'/>",
+        _text(_LEFT, 17, picture.title, size=13, weight="600"),
+    ]
+    parts += _strip(picture, picture.states, _TOP, coloured=True)
+    parts += _strip(picture, picture.phases, _TOP + _STRIP_HEIGHT + 6, coloured=False)
+    parts += _bands(picture, first_panel, bottom - _PANEL_GAP)
+    for number, panel in enumerate(picture.panels):
+        parts += _panel(picture, panel, first_panel + number * (_PANEL_HEIGHT + _PANEL_GAP))
+    parts += _moments(picture, _TOP + 2 * _STRIP_HEIGHT + 6, bottom - _PANEL_GAP)
+    parts += _time_axis(picture, bottom - _PANEL_GAP + 14)
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _x(picture: Picture, at_s: float) -> float:
+    share = min(1.0, max(0.0, at_s / picture.seconds)) if picture.seconds > 0 else 0.0
+    return _LEFT + share * (WIDTH - _LEFT - _RIGHT)
+
+
+def _text(
+    x: float, y: float, text: str, *, size: int = 11, fill: str = _INK, anchor: str = "start", weight: str = "400"
+) -> str:
+    return (
+        f"<text x='{x:.1f}' y='{y:.1f}' font-size='{size}' font-weight='{weight}' fill='{fill}' "
+        f"text-anchor='{anchor}'>{escape(text)}</text>"
+    )
+
+
+def _strip(picture: Picture, spans: Iterable[Span], y: float, *, coloured: bool) -> list[str]:
+    parts = [_text(_LEFT - 6, y + 14, "gate" if coloured else "phase", fill=_FAINT, anchor="end")]
+    for span in spans:
+        left, right = _x(picture, span.from_s), _x(picture, span.to_s)
+        fill = STATE_COLOURS.get(span.label, "#8c959f") if coloured else "#eef1f4"
+        title = f"<title>{escape(span.label)}: {span.to_s - span.from_s:.1f} s</title>"
+        parts.append(
+            f"<g>{title}<rect x='{left:.1f}' y='{y}' width='{max(0.5, right - left - 1):.1f}' height='{_STRIP_HEIGHT}' "
+            f"rx='2' fill='{fill}'/>"
+        )
+        # About six pixels a letter; what does not fit is in the title.
+        if right - left > 6.2 * len(span.label) + 6:
+            ink = "#ffffff" if coloured else _INK
+            parts.append(_text((left + right) / 2, y + 14, span.label, fill=ink, anchor="middle"))
+        parts.append("</g>")
+    return parts
+
+
+def _bands(picture: Picture, top: float, bottom: float) -> list[str]:
+    return [
+        f"<rect x='{_x(picture, span.from_s):.1f}' y='{top}' "
+        f"width='{max(0.0, _x(picture, span.to_s) - _x(picture, span.from_s)):.1f}' height='{bottom - top}' "
+        f"fill='{STATE_COLOURS.get(span.label, '#8c959f')}' opacity='0.07'/>"
+        for span in picture.states
+    ]
+
+
+def _moments(picture: Picture, top: float, bottom: float) -> list[str]:
+    parts = []
+    for number, moment in enumerate(picture.moments, start=1):
+        x = _x(picture, moment.at_s)
+        parts.append(
+            f"<g><title>{escape(moment.label)}, at {moment.at_s:.1f} s</title>"
+            f"<line x1='{x:.1f}' y1='{top + 16}' x2='{x:.1f}' y2='{bottom}' stroke='{_FAINT}' stroke-dasharray='2 3'/>"
+            f"<circle cx='{x:.1f}' cy='{top + 14}' r='7' fill='{_INK}'/>"
+            f"{_text(x, top + 17.5, str(number), size=9, fill='#ffffff', anchor='middle')}</g>"
+        )
+    return parts
+
+
+def _scale(panel: Panel) -> tuple[float, float]:
+    values = [value for line in panel.lines for _, value in line.points if value is not None]
+    low = min([0.0, *values])
+    return low, _round_up(max([panel.at_least, *values]))
+
+
+def _round_up(value: float) -> float:
+    """Give the next 1, 2 or 5 × a power of ten, so that half the scale is a short number as well."""
+    power = 10.0 ** len(str(int(value))) / 10 if value >= 1 else 0.001
+    while power < value / 10:
+        power *= 10
+    return next(step * power for step in (1, 1.5, 2, 3, 4, 5, 6, 8, 10, 100) if step * power >= value)
+
+
+def _panel(picture: Picture, panel: Panel, top: float) -> list[str]:
+    low, high = _scale(panel)
+
+    def y(value: float) -> float:
+        return top + _PANEL_HEIGHT * (1 - (value - low) / (high - low))
+
+    parts = [_text(_LEFT, top - 8, panel.title, weight="600"), *_legend(panel, top - 8)]
+    for value in sorted({low, 0.0, (low + high) / 2, high}):
+        parts.append(
+            f"<line x1='{_LEFT}' y1='{y(value):.1f}' x2='{WIDTH - _RIGHT}' y2='{y(value):.1f}' stroke='{_GRID}'/>"
+        )
+        parts.append(_text(_LEFT - 6, y(value) + 4, f"{value:g}", fill=_FAINT, anchor="end"))
+    for bound in panel.bounds:
+        if low <= bound.value <= high:
+            parts.append(
+                f"<line x1='{_LEFT}' y1='{y(bound.value):.1f}' x2='{WIDTH - _RIGHT}' y2='{y(bound.value):.1f}' "
+                f"stroke='{STATE_COLOURS['drain']}' stroke-dasharray='5 4' opacity='0.8'/>"
+            )
+            parts.append(_text(WIDTH - _RIGHT - 2, y(bound.value) - 3, bound.label, size=9, fill=_FAINT, anchor="end"))
+    for line, colour in zip(panel.lines, COLOURS, strict=False):
+        for piece in _pieces(line.points):
+            points = " ".join(f"{_x(picture, at_s):.1f},{y(value):.1f}" for at_s, value in piece)
+            parts.append(f"<polyline fill='none' stroke='{colour}' stroke-width='1.6' points='{points}'/>")
+    return parts
+
+
+def _legend(panel: Panel, y: float) -> list[str]:
+    """Write the names of the curves at the right, in their colours; a single one is named by the title."""
+    if len(panel.lines) < 2:
+        return []
+    parts: list[str] = []
+    x = float(WIDTH - _RIGHT)
+    for line, colour in reversed(list(zip(panel.lines, COLOURS, strict=False))):
+        parts.append(_text(x, y, line.label, fill=colour, anchor="end", weight="600"))
+        x -= 6.4 * len(line.label) + 14
+    return parts
+
+
+def _pieces(points: Sequence[tuple[float, float | None]]) -> list[list[tuple[float, float]]]:
+    """Cut a curve at its gaps, and leave out the points inside a level stretch."""
+    pieces: list[list[tuple[float, float]]] = [[]]
+    for at_s, value in points:
+        if value is None:
+            pieces.append([])
+            continue
+        piece = pieces[-1]
+        if len(piece) >= 2 and piece[-1][1] == value == piece[-2][1]:
+            piece[-1] = (at_s, value)
+        else:
+            piece.append((at_s, value))
+    return [piece for piece in pieces if piece]
+
+
+def _time_axis(picture: Picture, y: float) -> list[str]:
+    step = next((step for step in (5, 10, 20, 30, 60, 120, 300, 600) if picture.seconds / step <= 12), 1200)
+    ticks = range(0, int(picture.seconds) + 1, step)
+    return [_text(_x(picture, tick), y, f"{tick} s", fill=_FAINT, anchor="middle") for tick in ticks]
