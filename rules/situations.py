@@ -107,6 +107,7 @@ def rate_cases(scope: Scope, rate: str, bound: float) -> tuple[Case, ...]:
     def window(value: float, of_calls: float, of_failed: float) -> dict[str, Signal | None]:
         return {rate: Signal(value), calls: Signal(of_calls), failed: Signal(of_failed)}
 
+    required = scope.settings.contract.canaries_required
     many, enough = bounds.sample_min_calls * 10, max(bounds.sample_min_failed, bounds.drain_min_failed)
     risk = window(bound, many, enough)
     none: Situation = {rate: None, calls: Signal(0), failed: Signal(0)}
@@ -120,7 +121,7 @@ def rate_cases(scope: Scope, rate: str, bound: float) -> tuple[Case, ...]:
         Case("a failed call too few", window(1, many, bounds.drain_min_failed - 1), fires=False),
         Case("no call at all", none, fires=False),
         Case("after green", {**risk, **green(scope)}, fires=True),
-        Case("before green", {**risk, **recovering(canaries_ok=0)}, fires=False),
+        Case("a canary short of green", {**risk, **recovering(canaries_ok=required - 1)}, fires=False),
         fires_in_drain(risk),
         silent_when_frozen(risk),
     )

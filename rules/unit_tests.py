@@ -12,7 +12,7 @@ from rules.promql import matchers
 from rules.scope import Scope
 from rules.situations import healthy, jobs
 from sluicegate.records import AlertName
-from sluicegate.telemetry import QUEUE_LABEL, WORKER_INFLIGHT
+from sluicegate.telemetry import QUEUE_LABEL, SNAPSHOT_TIMESTAMP_SECONDS, WORKER_INFLIGHT
 
 _FIRST_EXPORTER = "exporter-1:9108"
 _SECOND_EXPORTER = "exporter-2:9108"
@@ -113,6 +113,8 @@ class TestMaker:
         yield self._from_start_to_end(alert, firing[0])
         if alert.keep_firing_for_s:
             yield self._in_the_dark(alert, firing[0])
+        if self._scope.unless_frozen in alert.expression:
+            yield self._frozen_meanwhile(alert, firing[0])
 
     def _busy(self) -> Situation:
         limit = self._scope.settings.contract.max_running
@@ -208,6 +210,27 @@ class TestMaker:
             Expectation(lapses, absent, True, {}, "and the absence still is when it lapses"),
         )
         return UnitTest(f"{alert.name}, the exporter vanishes and it does not end in silence", series, expected)
+
+    def _frozen_meanwhile(self, alert: Alert, case: Case) -> UnitTest:
+        """Let the readings stand still while the alert fires: it ends, kept, once they have stood still for long."""
+        ticks = self._ticks
+        freezes = self._settles(alert)
+        # What is repeated from then on is the reading of one scrape before, and it was recorded by the next evaluation.
+        last = freezes - self._scope.timing.scrape_s
+        seen_frozen = ticks.evaluated(last) + ticks.evaluated(self._scope.timing.stale_after_s)
+        lapses = seen_frozen + ticks.evaluated(alert.keep_firing_for_s)
+        frozen = {**case.situation, SNAPSHOT_TIMESTAMP_SECONDS: Signal(last)}
+        series = self._series(
+            (
+                self._phase(case.situation, freezes),
+                self._phase(frozen, ticks.aligned(lapses - freezes) + ticks.step_s),
+            )
+        )
+        expected = (
+            Expectation(lapses - ticks.evaluation_s, alert, True, case.labels, "the figures may still be of now"),
+            Expectation(lapses, alert, False, {}, "they have stood still for too long"),
+        )
+        return UnitTest(f"{alert.name}, the readings come to stand still", series, expected)
 
     def _phase(self, situation: Situation, seconds: float) -> Phase:
         return Phase({**self._healthy, **situation}, self._ticks.samples(seconds))

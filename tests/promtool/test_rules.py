@@ -6,22 +6,39 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
-from rules.generate import RULES_FILE, TESTS_FILE, render_rules, render_tests, write_all
+from rules.generate import write_all
 from rules.promtool import find_promtool, run_tests
+from sluicegate.records import AlertName
 from sluicegate.settings import default_settings
 from tests.unit.rules.settings import ALL
 
-# One rule of each kind made wrong: what is there, what a slip of the hand would leave.
+# Rules made wrong: what is there, what a slip of the hand would leave, and the alert whose tests must notice.
 MUTANTS = {
-    "a threshold a hundredth too high": (">= 20\n", ">= 20.2\n"),
-    "a comparison without equality": (">= 0.05\n", "> 0.05\n"),
+    "a threshold a hundredth too high": (">= 20\n", ">= 20.2\n", AlertName.QUEUE_AGE_HIGH),
+    "a comparison without equality": (">= 0.05\n", "> 0.05\n", AlertName.PROVIDER_ERRORS_HIGH),
     "no guard for an empty queue": (
         'unless on (queue) queue_state:sluicegate_jobs:max{queue="default",state="pending"} == 0\n',
         "\n",
+        AlertName.QUEUE_AGE_CRITICAL,
     ),
-    "a keep that is one evaluation shorter": ("keep_firing_for: 30s", "keep_firing_for: 28s"),
-    "two exporters summed": ("max by (queue) (queue_age_p95", "sum by (queue) (queue_age_p95"),
+    "a for that is one evaluation longer": ("for: 4s", "for: 6s", AlertName.GATE_PINNED),
+    "a keep that is one evaluation shorter": (
+        "keep_firing_for: 30s",
+        "keep_firing_for: 28s",
+        AlertName.DUPLICATE_SIDE_EFFECT,
+    ),
+    "two exporters summed": (
+        "max by (queue) (queue_age_p95",
+        "sum by (queue) (queue_age_p95",
+        AlertName.QUEUE_AGE_HIGH,
+    ),
+    "an action that changed": (
+        'sluicegate_action: "drain"',
+        'sluicegate_action: "observe"',
+        AlertName.PROVIDER_TIMEOUTS_HIGH,
+    ),
 }
 
 
@@ -35,24 +52,22 @@ def test_rules_pass_their_tests_whatever_the_settings(name: str) -> None:
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_generated_tests_notice_a_rule_that_is_wrong(name: str, tmp_path: Path) -> None:
+    right, wrong, alert = MUTANTS[name]
     rules, tests, _ = write_all(default_settings(), tmp_path)
-    right, wrong = MUTANTS[name]
+    body = yaml.safe_load(tests.read_text())
+    body["tests"] = [test for test in body["tests"] if test["name"].startswith(f"{alert},")]
+    tests.write_text(yaml.safe_dump(body))
+
+    assert judged(tests)[0] == 0
     assert right in rules.read_text()
     rules.write_text(rules.read_text().replace(right, wrong))
+    code, said = judged(tests)
 
+    assert code != 0
+    assert f"alertname: {alert}" in said
+
+
+def judged(tests: Path) -> tuple[int, str]:
+    """Return promtool's exit code and words on a file of unit tests."""
     answer = subprocess.run([find_promtool(), "test", "rules", str(tests)], capture_output=True, text=True, check=False)
-
-    assert answer.returncode != 0
-    assert "FAILED" in answer.stdout + answer.stderr
-
-
-def test_no_utilization_metric_is_in_any_rule() -> None:
-    rules = render_rules(default_settings())
-
-    for name in ("cpu", "memory", "load"):
-        assert name not in rules.lower().replace("workload", "").split("annotations")[0]
-
-
-def test_tests_name_the_rule_file_beside_them() -> None:
-    assert f"- {RULES_FILE}\n" in render_tests(default_settings())
-    assert TESTS_FILE != RULES_FILE
+    return answer.returncode, answer.stdout + answer.stderr

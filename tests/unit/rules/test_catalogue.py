@@ -57,6 +57,11 @@ def test_records_are_taken_from_metrics_that_exist() -> None:
         promql_parser.parse(record.expression('queue="default"'))
 
 
+def test_no_alert_reads_utilization(alert: Alert) -> None:
+    for word in ("cpu", "memory", "load", telemetry.WORKER_INFLIGHT):
+        assert word not in alert.expression
+
+
 def test_every_alert_carries_the_queue_and_its_action(alert: Alert) -> None:
     assert alert.labels["queue"] == "default"
     assert alert.labels["sluicegate_action"] == alert.action.value
