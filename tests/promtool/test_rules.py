@@ -6,7 +6,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import yaml
 
 from rules.generate import write_all
 from rules.promtool import find_promtool, run_tests
@@ -54,9 +53,8 @@ def test_rules_pass_their_tests_whatever_the_settings(name: str) -> None:
 def test_generated_tests_notice_a_rule_that_is_wrong(name: str, tmp_path: Path) -> None:
     right, wrong, alert = MUTANTS[name]
     rules, tests, _ = write_all(default_settings(), tmp_path)
-    body = yaml.safe_load(tests.read_text())
-    body["tests"] = [test for test in body["tests"] if test["name"].startswith(f"{alert},")]
-    tests.write_text(yaml.safe_dump(body))
+    head, *all_tests = tests.read_text().split("\n  - name: ")
+    tests.write_text("\n  - name: ".join([head, *(test for test in all_tests if test.startswith(f'"{alert},'))]))
 
     assert judged(tests)[0] == 0
     assert right in rules.read_text()
