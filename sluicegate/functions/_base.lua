@@ -58,17 +58,32 @@ local function hash_of(key)
   return map
 end
 
+-- A whole number as this library writes it; tonumber alone would take 'nan' and '0x10' too, and lose digits above 2^53.
+local function whole_number(text)
+  if type(text) == 'string' and #text < 17 and string.match(text, '^%d+$') then return tonumber(text) end
+  return nil
+end
+
+-- Write to a record of this library; what somebody put there of another type goes, or no gate could close any more.
+local function put(command, key, ...)
+  local answer = redis.pcall(command, key, ...)
+  if type(answer) ~= 'table' or not answer.err then return answer end
+  if not string.find(answer.err, 'WRONGTYPE', 1, true) then return error(answer.err) end
+  redis.call('DEL', key)
+  return redis.call(command, key, ...)
+end
+
 local function none(value)
   if value == nil or value == '' then return nil end
   return value
 end
 
 local function count(q, name, by)
-  redis.call('HINCRBY', q.p .. 'counters', name, by or 1)
+  redis.pcall('HINCRBY', q.p .. 'counters', name, by or 1)
 end
 
 local function count_class(q, class, name, by)
-  redis.call('HINCRBY', q.p .. 'counters:' .. class, name, by or 1)
+  redis.pcall('HINCRBY', q.p .. 'counters:' .. class, name, by or 1)
 end
 
 -- The civil date of a day number since 1970-01-01 (H. Hinnant, "chrono-compatible low-level date algorithms").

@@ -8,38 +8,82 @@ local GATE_FIELDS = {
   'ok_since', 'dwell_ms', 'left_reject_at', 'reopened_at', 'limit_at', 'canary_ok', 'canary_failed', 'green_backlog',
 }
 
+-- What may stand in a field; anything else means that the record was damaged.
+local ROLLBACK_REASONS = { canary_failed = true, queue_age_not_recovering = true, duplicate_side_effect = true,
+  manual_operator_hold = true }
+local PINS = { uninitialised = true, control_data_lost = true, operator = true, hand_edit = true, rolled_back = true,
+  repeated_drain = true, run_lost = true, run_refused = true, restored = true }
+local RUNBOOKS = { ['drain-and-recover'] = true, ['rollback-and-audit'] = true }
+local NUMBERS = { 'since', 'window', 'ok_since', 'dwell_ms', 'left_reject_at', 'reopened_at', 'limit_at', 'canary_ok',
+  'canary_failed', 'green_backlog' }
+
 function G.live_run(q)
   local id = text_of(q.p .. 'lock:run')
   if not id then return nil end
   local run = hash_of(q.p .. 'run:' .. id)
-  if run.state ~= 'running' and run.state ~= 'rolling_back' then return nil end
+  if not RUNBOOKS[run.runbook or ''] or (run.state ~= 'running' and run.state ~= 'rolling_back') then return nil end
   run.id = id
   return run
 end
 
--- Read the whole gate. stored: ok, uninitialised (nothing of it exists) or unreadable (a part is missing or garbage).
-function G.read(q)
-  local p = q.p
-  local raw_state, raw_admission = text_of(p .. 'drain_state'), text_of(p .. 'admission')
-  local h = hash_of(p .. 'control:gate')
-  local epoch = tonumber(text_of(p .. 'control:epoch'))
-  local exists = redis.call('EXISTS', p .. 'drain_state', p .. 'admission', p .. 'control:gate', p .. 'control:epoch',
-    p .. 'queue:settings')
-  local duplicates = hash_of(p .. 'control:duplicates')
-  local g = {
-    stored = 'ok', raw_state = raw_state, raw_admission = raw_admission, epoch = epoch or 0,
-    confirmed = tonumber(duplicates.confirmed) or 0, acknowledged = tonumber(duplicates.acknowledged) or 0,
-    audited = tonumber(duplicates.audited) or 0,
-  }
-  g.duplicates = g.confirmed > g.acknowledged
-  g.run = G.live_run(q)
-  local whole = epoch and q.s and TIGHTNESS[raw_state or ''] and (raw_admission == 'open' or raw_admission == 'closed')
+-- Take the record of the last move; what is not there or makes no sense reads as nothing, and the record as not whole.
+local function read_record(q, g)
+  local h = hash_of(q.p .. 'control:gate')
+  local whole = true
   for _, field in ipairs(GATE_FIELDS) do
     if h[field] == nil then whole = nil end
     g[field] = h[field] or ''
   end
-  if whole and not TIGHTNESS[g.drain_state] then whole = nil end
-  if exists == 0 then
+  for _, field in ipairs(NUMBERS) do
+    local number = whole_number(h[field])
+    if not number then whole = false end
+    if field ~= 'window' then g[field] = number or 0 end
+  end
+  local function known(field, values)
+    local value = none(g[field])
+    if value and not values[value] then whole, value = false, nil end
+    g[field] = value
+  end
+  known('rollback_reason', ROLLBACK_REASONS)
+  known('pin', PINS)
+  if g.ramp ~= '' and not whole_number(g.ramp) then whole = false end
+  if g.green ~= '0' and g.green ~= '1' then whole = false end
+  g.ramp, g.green = whole_number(g.ramp), g.green == '1'
+  return whole and TIGHTNESS[g.drain_state] ~= nil
+end
+
+-- Duplicates that can't be counted any more are taken for one that nobody has acknowledged.
+local function read_duplicates(q, g)
+  local flat = redis.pcall('HGETALL', q.p .. 'control:duplicates')
+  local damaged, h = flat.err ~= nil, {}
+  for i = 1, damaged and 0 or #flat, 2 do h[flat[i]] = flat[i + 1] end
+  for _, field in ipairs({ 'confirmed', 'acknowledged', 'audited' }) do
+    g[field] = whole_number(h[field] or '0')
+    if not g[field] then damaged = true end
+  end
+  if damaged then g.confirmed, g.acknowledged, g.audited = 1, 0, 0 end
+  g.duplicates, g.duplicates_damaged = g.confirmed > g.acknowledged, damaged
+  return not damaged
+end
+
+-- A damaged record already stands for a duplicate that nobody has acknowledged.
+function G.count_duplicate(q, key, note)
+  if not read_duplicates(q, {}) then return end
+  redis.call('HINCRBY', q.p .. 'control:duplicates', 'confirmed', 1)
+  redis.call('HSET', q.p .. 'control:duplicates', 'last_key', key, 'last_note', note, 'last_at', digits(q.now))
+end
+
+-- Read the whole gate. stored: ok, uninitialised (no move was ever made here) or unreadable (a part is missing or
+-- garbage). A raw key alone opens nothing: it may have been set before the queue was.
+function G.read(q)
+  local p = q.p
+  local epoch = whole_number(text_of(p .. 'control:epoch'))
+  local g = { stored = 'ok', raw_state = text_of(p .. 'drain_state'), raw_admission = text_of(p .. 'admission'),
+    epoch = epoch or 0, run = G.live_run(q) }
+  local whole = read_record(q, g)
+  whole = read_duplicates(q, g) and whole
+  local raw = TIGHTNESS[g.raw_state or ''] and (g.raw_admission == 'open' or g.raw_admission == 'closed')
+  if redis.call('EXISTS', p .. 'control:gate', p .. 'control:epoch', p .. 'queue:settings') == 0 then
     g.stored = 'uninitialised'
   elseif not whole then
     g.stored = 'unreadable'
@@ -49,6 +93,19 @@ function G.read(q)
   g.rollback_reason, g.pin, g.ramp = none(g.rollback_reason), none(g.pin), tonumber(none(g.ramp))
   g.green = g.green == '1'
   for _, field in ipairs({ 'since', 'ok_since', 'dwell_ms', 'left_reject_at', 'reopened_at', 'limit_at', 'canary_ok',
+-- Make damaged records whole again; the values are what could still be read. Only a named person asks for it.
+function G.repair(q, g)
+  if g.duplicates_damaged then
+    redis.call('DEL', q.p .. 'control:duplicates')
+    redis.call('HSET', q.p .. 'control:duplicates', 'confirmed', '1', 'acknowledged', '0', 'audited', '0')
+  end
+  if not whole_number(g.window) then g.window = '0' end
+end
+
+function G.is_rollback_reason(reason)
+  return ROLLBACK_REASONS[reason or ''] ~= nil
+end
+
     'canary_failed', 'green_backlog' }) do
     g[field] = tonumber(g[field]) or 0
   end
@@ -103,7 +160,7 @@ function G.save(q, g)
     flat[#flat + 1] = field
     flat[#flat + 1] = value
   end
-  redis.call('HSET', q.p .. 'control:gate', unpack(flat))
+  put('HSET', q.p .. 'control:gate', unpack(flat))
 end
 
 function G.mirror(q, g)
@@ -120,7 +177,7 @@ function G.mirror(q, g)
 end
 
 function G.log(q, g, entry)
-  redis.call('XADD', q.p .. 'control:log', 'MAXLEN', '~', '10000', '*', 'at', digits(q.now), 'from', entry.from, 'to',
+  put('XADD', q.p .. 'control:log', 'MAXLEN', '~', '10000', '*', 'at', digits(q.now), 'from', entry.from, 'to',
     entry.to, 'reason', entry.reason, 'actor', entry.actor, 'epoch', digits(g.epoch), 'pin', g.pin or '', 'run',
     entry.run or (g.run and g.run.id) or '', 'note', entry.note or '', 'figures', entry.figures or '{}')
 end
@@ -142,7 +199,7 @@ function G.move(q, g, from, why)
   G.mirror(q, g)
   G.log(q, g, { from = from, to = g.drain_state, reason = why.reason, actor = why.actor, note = why.note,
     figures = why.figures, run = why.run })
-  redis.call('LPUSH', q.p .. 'queue:wake', '1')
+  put('LPUSH', q.p .. 'queue:wake', '1')
   redis.call('LTRIM', q.p .. 'queue:wake', 0, 15)
 end
 
@@ -233,6 +290,6 @@ function G.cancel_canaries(q)
 end
 
 function G.write_decision(q, action, reason, figures)
-  redis.call('HSET', q.p .. 'control:decision', 'action', action, 'reason', reason, 'at', digits(q.now), 'figures',
+  put('HSET', q.p .. 'control:decision', 'action', action, 'reason', reason, 'at', digits(q.now), 'figures',
     figures or '{}')
 end

@@ -23,8 +23,8 @@ function R.create(q, args)
   end
   redis.call('HSET', q.p .. 'run:' .. id, unpack(flat))
   redis.call('SET', q.p .. 'lock:run', id)
-  redis.call('ZADD', q.p .. 'runs:live', q.now, id)
-  redis.call('ZADD', q.p .. 'runs:recent', q.now, id)
+  put('ZADD', q.p .. 'runs:live', q.now, id)
+  put('ZADD', q.p .. 'runs:recent', q.now, id)
   redis.call('ZREMRANGEBYRANK', q.p .. 'runs:recent', 0, -1001)
   R.journal(q, id, { phase = 'opened', actor = args.actor, text = args.trigger .. ': ' .. args.reason })
   return run

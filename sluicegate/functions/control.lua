@@ -7,8 +7,8 @@ function commands.lead(q)
   if lock.owner and lock.owner ~= q.a.controller and (tonumber(lock.lease_end) or 0) > q.now then
     return { leading = false, fence = '' }
   end
-  local fence = lock.owner == q.a.controller and lock.fence or digits(math.max((tonumber(lock.fence) or 0) + 1, q.us))
-  redis.call('HSET', key, 'owner', q.a.controller, 'fence', fence, 'lease_end',
+  local fence = lock.owner == q.a.controller and none(lock.fence) or digits(math.max((tonumber(lock.fence) or 0) + 1, q.us))
+  put('HSET', key, 'owner', q.a.controller, 'fence', fence, 'lease_end',
     digits(q.now + q.s.timings.controller_lease_ms))
   return { leading = true, fence = fence }
 end

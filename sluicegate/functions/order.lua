@@ -2,6 +2,9 @@
 -- order: open | open_end_run | drain | reject | hold | release | abort | acknowledge.
 -- -> {answer = moved | unchanged | run_live | duplicates | unreadable, drain_state, pin, epoch, acknowledged, run}
 
+-- What may be asked of a gate that can't be read: it is whole again afterwards.
+local REPAIRS = { open = true, open_end_run = true, drain = true, reject = true, hold = true }
+
 local function by_name(q)
   return { reason = 'operator_' .. q.a.order, actor = q.a.actor, note = q.a.reason }
 end
@@ -42,7 +45,6 @@ end
 local function close(q, g)
   local why = by_name(q)
   if not G.readable(g) then
-    g.rollback_reason = nil
     G.close(q, g, 'operator', 'lost', why)
     return 'moved'
   end
@@ -111,6 +113,7 @@ function commands.order(q)
   if g.stored == 'uninitialised' or not q.s then return { answer = 'unreadable', drain_state = 'drain', epoch = '0' } end
   if G.adopt(q, g) then g = G.read(q) end
   local run = g.run and g.run.id or ''
+  if g.stored == 'unreadable' and REPAIRS[q.a.order] then G.repair(q, g) end
   local answer, known = carry_out(q, g)
   return { answer = answer, drain_state = g.drain_state, pin = g.pin, epoch = digits(g.epoch), acknowledged = known or 0,
     run = run }

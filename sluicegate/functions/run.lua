@@ -122,11 +122,8 @@ function effects.ramp_end(q, g)
   return 'ended'
 end
 
-local ROLLBACK_REASONS = { canary_failed = true, queue_age_not_recovering = true, duplicate_side_effect = true,
-  manual_operator_hold = true }
-
 function effects.rollback(q, g)
-  if not ROLLBACK_REASONS[q.a.reason] then return 'refused' end
+  if not G.is_rollback_reason(q.a.reason) then return 'refused' end
   G.roll_back_run(q, g, q.a.reason, { reason = 'run_rollback', actor = q.a.executor, note = q.a.note or q.a.reason })
   return 'moved'
 end
