@@ -20,8 +20,7 @@ local function stale(q, job)
 end
 
 function J.confirm_duplicate(q, key, note)
-  redis.call('HINCRBY', q.p .. 'control:duplicates', 'confirmed', 1)
-  redis.call('HSET', q.p .. 'control:duplicates', 'last_key', key, 'last_note', note, 'last_at', digits(q.now))
+  G.count_duplicate(q, key, note)
   count(q, 'duplicates_confirmed')
   redis.call('XADD', q.p .. 'reconcile:log', 'MAXLEN', '~', '10000', '*', 'at', digits(q.now), 'kind', 'duplicate', 'key', key,
     'note', note)

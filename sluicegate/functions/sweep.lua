@@ -89,6 +89,7 @@ end
 -- duplicate {key, note, actor}: the provider or the ledger shows two effects for one key: a confirmed duplicate.
 function commands.duplicate(q)
   J.confirm_duplicate(q, q.a.key, q.a.actor .. ': ' .. q.a.note)
+  if G.read(q).stored == 'uninitialised' then return { answer = 'unreadable' } end
   return { answer = 'ok' }
 end
 
