@@ -45,6 +45,8 @@ class Upkeep:
         if rules is not None and rules != self.rules:
             with_.log.info("contract_read", digest=rules.digest, lease_s=rules.lease_s)
             self.rules = rules
+            # Another lease, another pace: the wait that is under way was for the one before.
+            self.renew_soon()
         return self.rules
 
     def _read_rules(self) -> WorkerRules | None:

@@ -2,53 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import time
-from typing import Any
 
 import pytest
 import redis
 
 from sluicegate.errors import StoreUnavailable
-from sluicegate.job import CallKind, Job, Outcome
+from sluicegate.job import CallKind, Outcome
 from sluicegate.store import Store
 from tests.lossy import LossyRelay, connected
 from tests.queues import OpenQueue, OpenQueueFunction, wait_until
-
-
-class Recovery:
-    """Be the executor of a run, as far as claims depend on it."""
-
-    def __init__(self, queue: OpenQueue) -> None:
-        self._queue = queue
-        self._numbers = itertools.count(1)
-        opening = {
-            "runbook": "drain-and-recover",
-            "trigger": "person",
-            "run": "run-1",
-            "actor": "ada",
-            "reason": "test",
-        }
-        assert queue.store.open_run({**opening, "confirmed": True, "digest": "", "episode": ""}).answer == "moved"
-        self._fence = queue.store.claim_run("e1", "", "").fence
-
-    def step(self, effect: str, **fields: Any) -> str:
-        """Commit one effect and give its answer."""
-        number = next(self._numbers)
-        base = {"executor": "e1", "run": "run-1", "fence": self._fence, "request": f"q{number}", "effect": effect}
-        words = {"seq": number, "verb": effect, "phase": "done", "text": "", "detail": "{}"}
-        return self._queue.store.commit_step({**base, **words, **fields}).answer
-
-    def canary(self, n: int, job_class: str = "lint-fix") -> Job:
-        """Put a canary in and claim it."""
-        assert self.step("canary", **{"class": job_class, "n": n, "payload": "{}"}) == "moved"
-        return self._queue.claimed()
-
-    def green(self) -> None:
-        """Settle as many good canaries as it takes."""
-        for n in range(self._queue.contract.canaries_required):
-            self._queue.settle(self.canary(n), Outcome.SUCCEEDED, kind=CallKind.OK)
+from tests.recovery import Recovery
 
 
 def test_the_oldest_job_comes_first_whatever_its_class(queue: OpenQueue) -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from sluicegate.job import CallKind, Job, Outcome
 from sluicegate.reconcile import Reconciled, Verdict, by_ledger, by_person
-from tests.queues import OpenQueue, OpenQueueFunction
+from tests.queues import OpenQueue, OpenQueueFunction, wait_until
 
-LEASE_S = 0.15
+LEASE_S = 0.3
 
 
 @pytest.fixture
@@ -94,9 +94,9 @@ def test_a_late_worker_is_refused_before_its_call(short: OpenQueue) -> None:
 
 
 def test_unknown_never_expires_and_its_missed_deadline_counts_as_missed(short: OpenQueue) -> None:
-    job = short.started(deadline_s=0.7)
+    job = short.started(deadline_s=1.0)
     lost(short, job)
-    time.sleep(0.7)
+    wait_until(lambda: float(short.record(job.job_id)["deadline"]) < short.store.observe().at_ms, "the deadline")
     short.store.sweep()
     assert short.state(job.job_id) == "unknown"
     by_person(short.store, job.job_id, Verdict.SUCCEEDED, actor="ada", reason="seen in the provider's log")
@@ -121,9 +121,9 @@ def test_a_person_settles_an_unknown_job_and_is_named(short: OpenQueue, verdict:
 
 
 def test_a_retry_past_its_deadline_expires(short: OpenQueue) -> None:
-    job = short.started(deadline_s=0.5)
+    job = short.started(deadline_s=1.0)
     lost(short, job)
-    time.sleep(0.3)  # under the margin of 0.4 s
+    wait_until(lambda: float(short.record(job.job_id)["deadline"]) - short.store.observe().at_ms < 400, "the margin")
     assert by_person(short.store, job.job_id, Verdict.RETRY, actor="ada", reason="test").state == "expired"
 
 

@@ -11,11 +11,11 @@ from tests.queues import OpenQueue, OpenQueueFunction
 
 
 def test_overdue_ready_and_delayed_jobs_expire_with_their_records(queue: OpenQueue) -> None:
-    delayed = queue.started(deadline_s=1.0)
+    delayed = queue.started(deadline_s=1.4)
     assert queue.settle(delayed, Outcome.RETRY, kind=CallKind.STATUS_5XX, delay_ms=400).state == "delayed"
     ready = queue.accepted(deadline_s=0.6)
     late = queue.accepted(deadline_s=30)
-    time.sleep(0.75)
+    time.sleep(1.15)
     events = {event.job_id: event for event in queue.store.sweep().expired}
     assert set(events) == {delayed.job_id, ready}
     assert {event.attempt for event in events.values()} == {0, 1}
@@ -32,8 +32,8 @@ def test_overdue_ready_and_delayed_jobs_expire_with_their_records(queue: OpenQue
 
 
 def test_a_running_job_is_not_expired_by_the_sweep(queue: OpenQueue) -> None:
-    job = queue.started(deadline_s=0.5)
-    time.sleep(0.55)
+    job = queue.started(deadline_s=1.0)
+    time.sleep(1.05)
     assert queue.store.sweep().expired == ()
     assert queue.settle(job, Outcome.SUCCEEDED, kind=CallKind.OK).state == "succeeded"
     assert queue.counters()["missed"] == 1

@@ -1,0 +1,408 @@
+"""A worker on real servers and real connections: what each end of a call does, drains, outages and leases (SPEC §3)."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+import redis
+
+from sluicegate.job import Call, CallKind, Job
+from sluicegate.store import Store
+from tests.lossy import LossyRelay
+from tests.queues import OpenQueue, OpenQueueFunction, contract_of, wait_until
+from tests.recovery import Recovery
+from tests.scripted_provider import Drop, Reply, ScriptedProvider, Seen, free_address
+from tests.working import RunningWorker
+
+
+class Gatekeeper:
+    """Be a handler whose calls last until they are let go; notes each call with the timeout it was given."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Job, float]] = []
+        self.at_once = 0
+        self.most_at_once = 0
+        self._let_go = threading.Event()
+
+    def let_go(self) -> None:
+        self._let_go.set()
+
+    async def __call__(self, job: Job, timeout_s: float) -> Call:
+        self.calls.append((job, timeout_s))
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        started = time.monotonic()
+        try:
+            while not self._let_go.is_set():
+                if time.monotonic() - started > timeout_s:
+                    return Call(CallKind.TIMEOUT, timeout_s)
+                await asyncio.sleep(0.005)
+        finally:
+            self.at_once -= 1
+        return Call(CallKind.OK, time.monotonic() - started, 200)
+
+    def called(self, job_id: str) -> bool:
+        return any(job.job_id == job_id for job, _ in self.calls)
+
+
+async def at_once(job: Job, timeout_s: float) -> Call:
+    """Succeed at once."""
+    return Call(CallKind.OK, 0.001, 200)
+
+
+def ends(queue: OpenQueue, job_id: str, state: str, within_s: float = 10.0) -> None:
+    wait_until(lambda: queue.state(job_id) == state, f"job {job_id} being {state}", within_s)
+
+
+def in_turn(*replies: Reply | Drop) -> Callable[[Seen], Reply | Drop]:
+    """Give a script that answers the first calls so, and every later one with 200."""
+    left = list(replies)
+    return lambda seen: left.pop(0) if left else Reply()
+
+
+def test_a_job_is_posted_with_its_key_and_done(queue: OpenQueue) -> None:
+    job_id = queue.accepted(payload='{"path":"a.py"}', idempotency_key="k1")
+    with ScriptedProvider(in_turn()) as provider, RunningWorker(queue.url, provider.url) as worker:
+        ends(queue, job_id, "succeeded")
+        event = worker.wait_for("provider_call")
+    body = {"job_id": job_id, "class": "lint-fix", "payload": '{"path":"a.py"}', "canary": False}
+    assert provider.calls == [Seen("/v1/complete", "k1", body)]
+    assert (event["job_id"], event["status"], event["attempt"]) == (job_id, 200, 1)
+    assert event["latency_s"] < 5
+    assert queue.client.hexists("ledger:k1", "confirmed")
+
+
+def test_a_retry_has_the_same_key_and_waits_for_its_back_off(queue: OpenQueue) -> None:
+    job_id = queue.accepted(idempotency_key="k1")
+    with (
+        ScriptedProvider(in_turn(Reply(503), Reply(404))) as provider,
+        RunningWorker(queue.url, provider.url) as worker,
+    ):
+        ends(queue, job_id, "succeeded")
+        assert [event["status"] for event in worker.said("provider_call")] == [503, 404, 200]
+    assert [seen.key for seen in provider.calls] == ["k1"] * 3
+    assert (queue.record(job_id)["attempt"], queue.record(job_id)["retries"]) == ("3", "2")
+
+
+def test_retries_end_in_blocked(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(retry_budget=2, timings={"backoff_first_s": 0.05})
+    job_id = queue.accepted()
+    with ScriptedProvider(lambda seen: Reply(500)) as provider, RunningWorker(queue.url, provider.url):
+        ends(queue, job_id, "blocked")
+    assert len(provider.calls) == 2
+
+
+def test_429_waits_as_asked_uses_no_retry_and_keeps_the_key(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(retry_budget=1, timings={"backoff_first_s": 0.05})
+    job_id = queue.accepted(idempotency_key="k1")
+    asked = Reply(429, {"Retry-After": "1"})
+    started = time.monotonic()
+    with ScriptedProvider(in_turn(asked, asked)) as provider, RunningWorker(queue.url, provider.url):
+        ends(queue, job_id, "succeeded")
+    assert time.monotonic() - started > 2
+    assert [seen.key for seen in provider.calls] == ["k1"] * 3
+    assert (queue.record(job_id)["attempt"], queue.record(job_id)["retries"]) == ("3", "0")
+
+
+def test_a_refused_connection_uses_no_retry(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(retry_budget=1, timings={"backoff_first_s": 0.05})
+    job_id = queue.accepted()
+    with RunningWorker(queue.url, free_address()) as worker:
+        event = worker.wait_for("provider_call", times=3)
+        assert (event["kind"], event["status"]) == ("refused", None)
+    assert queue.record(job_id)["retries"] == "0"
+    assert queue.state(job_id) in ("ready", "delayed")
+
+
+@pytest.mark.parametrize(("job_class", "state"), [("lint-fix", "succeeded"), ("send-mail", "unknown")])
+def test_a_dropped_connection_is_repeated_only_where_that_is_safe(queue: OpenQueue, job_class: str, state: str) -> None:
+    job_id = queue.accepted(job_class)
+    with ScriptedProvider(in_turn(Drop())) as provider, RunningWorker(queue.url, provider.url) as worker:
+        ends(queue, job_id, state)
+        assert worker.said("provider_call")[0]["kind"] == "dropped"
+    assert len(provider.calls) == (2 if state == "succeeded" else 1)
+
+
+@pytest.mark.parametrize(("job_class", "state"), [("lint-fix", "succeeded"), ("send-mail", "unknown")])
+def test_a_timeout_is_repeated_only_where_that_is_safe(
+    open_queue: OpenQueueFunction, job_class: str, state: str
+) -> None:
+    queue = open_queue(timings={"call_timeout_max_s": 0.3, "backoff_first_s": 0.05})
+    job_id = queue.accepted(job_class)
+    with ScriptedProvider(in_turn(Reply(after_s=30))) as provider, RunningWorker(queue.url, provider.url) as worker:
+        ends(queue, job_id, state)
+        event = worker.wait_for("provider_timeout")
+    assert (event["job_id"], event["attempt"], event["timeout_s"]) == (job_id, 1, 0.3)
+    assert queue.store.observe().provider.timeouts == 1
+
+
+def test_the_timeout_leaves_a_reserve_before_the_deadline(queue: OpenQueue) -> None:
+    keeper = Gatekeeper()
+    near, far = queue.accepted(deadline_s=1.5), queue.accepted(deadline_s=30)
+    with RunningWorker(queue.url, keeper):
+        wait_until(lambda: keeper.called(near) and keeper.called(far), "both calls")
+        timeouts = {job.job_id: timeout_s for job, timeout_s in keeper.calls}
+        keeper.let_go()
+    assert 0.2 <= timeouts[near] < 1.3  # remaining − 1 s ÷ 5
+    assert timeouts[far] == 2.0  # 10 s ÷ 5
+
+
+def test_no_more_than_its_slots_run_at_once(queue: OpenQueue) -> None:
+    keeper = Gatekeeper()
+    ids = [queue.accepted() for _ in range(6)]
+    with RunningWorker(queue.url, keeper, max_inflight=2):
+        wait_until(lambda: keeper.at_once == 2, "two calls")
+        assert queue.store.observe().worker_inflight == 2
+        keeper.let_go()
+        for job_id in ids:
+            ends(queue, job_id, "succeeded")
+    assert keeper.most_at_once == 2
+
+
+def test_a_job_that_expires_while_all_slots_are_taken_is_reported(queue: OpenQueue) -> None:
+    keeper = Gatekeeper()
+    queue.accepted("refactor-plan")
+    with RunningWorker(queue.url, keeper, max_inflight=1) as worker:
+        wait_until(lambda: len(keeper.calls) == 1, "the first call")
+        job_id = queue.accepted(deadline_s=0.6)
+        event = worker.wait_for("job_expired")
+        keeper.let_go()
+    assert (event["job_id"], event["queue_class"], event["attempt"]) == (job_id, "lint-fix", 0)
+    assert event["deadline_slack_s"] < 0.4
+    assert not keeper.called(job_id)
+
+
+def test_in_a_drain_each_lease_ends_as_its_slack_and_effects_allow_and_the_report_adds_up(
+    open_queue: OpenQueueFunction,
+) -> None:
+    queue = open_queue(timings={"margin_s": 0.8})
+    keeper = Gatekeeper()
+    keeps = queue.accepted("refactor-plan")
+    cut = queue.accepted(deadline_s=3)
+    unsafe = queue.accepted("send-mail", deadline_s=3)
+    dying = queue.accepted(deadline_s=1.6)
+    with RunningWorker(queue.url, keeper, max_inflight=4) as worker:
+        wait_until(lambda: len(keeper.calls) == 4, "four calls")
+        waits = queue.accepted()
+        wait_until(lambda: int(queue.record(dying)["deadline"]) - queue.store.observe().at_ms < 750, "too little time")
+        moved = queue.store.order("drain", "ada", "test")
+        ends(queue, cut, "ready", 1.5)
+        ends(queue, unsafe, "unknown", 1.5)
+        ends(queue, dying, "expired", 1.5)
+        assert queue.state(keeps) == "running"
+        assert worker.said("stop_pull") == []
+        keeper.let_go()
+        report = worker.wait_for("stop_pull")
+        line = "action=stop_pull lease_released=4 expired=1 requeued=1 unknown=1 finished=1"
+        wait_until(lambda: queue.store.workers()[0].report == line, "the report in the store")
+        assert queue.store.workers()[0].epoch == moved.epoch
+    parts = ("expired", "requeued", "unknown", "finished")
+    assert report["lease_released"] == sum(report[part] for part in parts) == 4
+    assert queue.state(keeps) == "succeeded"
+    assert queue.state(waits) == "ready"
+    assert queue.client.lrange("queue:pending", 0, -1) == [cut, waits]
+    assert (queue.record(cut)["attempt"], queue.record(cut)["retries"]) == ("1", "0")
+
+
+def test_a_drain_is_seen_and_confirmed_even_with_all_slots_taken(queue: OpenQueue) -> None:
+    keeper = Gatekeeper()
+    for _ in range(2):
+        queue.accepted("refactor-plan")
+    with RunningWorker(queue.url, keeper, max_inflight=2):
+        wait_until(lambda: len(keeper.calls) == 2, "two calls")
+        epoch = queue.store.order("drain", "ada", "test").epoch
+        started = time.monotonic()
+        wait_until(lambda: queue.store.workers()[0].epoch == epoch, "the worker's confirmation")
+        assert time.monotonic() - started < 1.0  # 0.25 s, and a busy machine
+        keeper.let_go()
+
+
+def test_a_raw_drain_stops_a_worker_and_opening_lets_it_go_on(queue: OpenQueue) -> None:
+    with RunningWorker(queue.url, at_once) as worker:
+        ends(queue, queue.accepted(), "succeeded")
+        queue.client.set("drain_state", "drain")
+        report = worker.wait_for("stop_pull")
+        assert report["lease_released"] == 0
+        queue.store.order("open", "ada", "test")
+        ends(queue, queue.accepted(), "succeeded")
+
+
+def test_canaries_take_the_very_same_path_and_the_backlog_waits_for_green(queue: OpenQueue) -> None:
+    backlog = queue.accepted()
+    run = Recovery(queue)
+    with ScriptedProvider(in_turn()) as provider, RunningWorker(queue.url, provider.url):
+        assert run.step("recover") == "moved"
+        keys = []
+        for n in range(3):
+            keys.append(run.put_canary(n))
+            ends(queue, keys[-1], "succeeded")
+        ends(queue, backlog, "succeeded")
+    assert queue.store.observe().gate.green
+    assert [(seen.key, seen.body["canary"]) for seen in provider.calls[:3]] == [(key, True) for key in keys]
+    assert [seen.key for seen in provider.calls[3:]] == [backlog]
+
+
+def test_a_worker_before_init_pulls_nothing_writes_only_its_presence_and_starts_when_it_comes(redis_url: str) -> None:
+    with RunningWorker(redis_url, at_once) as worker:
+        worker.wait_for("gate_seen", drain_state="drain")
+        with redis.Redis.from_url(redis_url, decode_responses=True) as client:
+            wait_until(lambda: client.exists("workers") == 1, "its presence")
+            assert set(client.scan_iter()) == {"workers", "worker:w1"}
+        queue = OpenQueue(redis_url, contract_of())
+        ends(queue, queue.accepted(), "succeeded")
+        queue.check()
+        queue.close()
+
+
+def test_an_outage_is_logged_once_and_outlived(queue: OpenQueue) -> None:
+    with LossyRelay(queue.url) as relay, RunningWorker(relay.url, at_once) as worker:
+        ends(queue, queue.accepted(), "succeeded")
+        relay.refuse()
+        worker.wait_for("store_unavailable")
+        time.sleep(0.5)  # time for many a failed try
+        relay.accept()
+        worker.wait_for("store_available")
+        ends(queue, queue.accepted(), "succeeded")
+        assert len(worker.said("store_unavailable")) == 1
+
+
+def test_lost_answers_start_and_end_each_job_once(queue: OpenQueue) -> None:
+    calls: list[str] = []
+
+    async def handler(job: Job, timeout_s: float) -> Call:
+        calls.append(job.job_id)
+        await asyncio.sleep(0.01)
+        return Call(CallKind.OK, 0.01, 200)
+
+    with LossyRelay(queue.url) as relay, RunningWorker(relay.url, handler):
+        ids = [queue.accepted() for _ in range(30)]
+        end = time.monotonic() + 15
+        while not all(queue.state(job_id) == "succeeded" for job_id in ids):
+            assert time.monotonic() < end
+            relay.lose_next()
+            time.sleep(0.05)
+        relay.lose_next(0)
+        assert relay.lost > 3
+    assert sorted(calls) == sorted(ids)
+    assert queue.counters()["met"] == 30
+    assert queue.counters().get("stale_writes", 0) == 0
+    assert {queue.record(job_id)["attempt"] for job_id in ids} == {"1"}
+
+
+def test_a_long_call_keeps_its_lease(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(lease_ms=600)
+    keeper = Gatekeeper()
+    job_id = queue.accepted()
+    with RunningWorker(queue.url, keeper) as worker:
+        wait_until(lambda: keeper.called(job_id), "the call")
+        time.sleep(1.3)  # two leases; its timeout is 2 s
+        assert queue.state(job_id) == "running"
+        keeper.let_go()
+        ends(queue, job_id, "succeeded")
+        assert worker.said("lease_expired") == []
+
+
+def test_a_call_past_its_timeout_and_grace_loses_its_lease_and_its_late_word_still_counts(
+    open_queue: OpenQueueFunction,
+) -> None:
+    queue = open_queue(lease_ms=900, timings={"call_timeout_max_s": 0.2})
+    done = threading.Event()
+
+    async def deaf(job: Job, timeout_s: float) -> Call:
+        while not done.is_set():
+            try:
+                await asyncio.sleep(0.01)
+            except asyncio.CancelledError:
+                continue
+        return Call(CallKind.OK, 3.0, 200)
+
+    job_id = queue.accepted(deadline_s=60)
+    with RunningWorker(queue.url, deaf) as worker:
+        worker.wait_for("lease_expired")
+        assert queue.state(job_id) == "unknown"
+        done.set()
+        ends(queue, job_id, "succeeded")
+    (entry,) = queue.log("late_worker")
+    assert entry["job"] == job_id
+
+
+def test_a_handler_that_fails_is_an_ambiguous_end_and_ends_no_worker(queue: OpenQueue) -> None:
+    failed: list[str] = []
+
+    async def handler(job: Job, timeout_s: float) -> Call:
+        if job.job_id not in failed:
+            failed.append(job.job_id)
+            raise ValueError("a bug")
+        return Call(CallKind.OK, 0.001, 200)
+
+    keyed, unsafe = queue.accepted(), queue.accepted("send-mail")
+    with RunningWorker(queue.url, handler) as worker:
+        ends(queue, keyed, "succeeded")
+        ends(queue, unsafe, "unknown")
+        assert len(worker.said("handler_failed")) == 2
+
+
+def test_a_stopped_worker_lets_go_as_in_a_drain_and_says_goodbye(queue: OpenQueue) -> None:
+    keeper = Gatekeeper()
+    keeps, cut = queue.accepted("refactor-plan"), queue.accepted(deadline_s=2.1)
+    with RunningWorker(queue.url, keeper) as worker:
+        wait_until(lambda: len(keeper.calls) == 2, "two calls")
+        worker.ask_to_stop()
+        ends(queue, cut, "ready")
+        assert queue.state(keeps) == "running"
+        keeper.let_go()
+        worker.stop()
+        assert worker.said("stop_pull", lease_released=2, requeued=1, finished=1)
+    assert queue.state(keeps) == "succeeded"
+    assert queue.store.workers() == ()
+
+
+def test_asked_twice_a_worker_ends_every_call_at_once(queue: OpenQueue) -> None:
+    keeper = Gatekeeper()
+    job_id = queue.accepted("refactor-plan")
+    with RunningWorker(queue.url, keeper) as worker:
+        wait_until(lambda: len(keeper.calls) == 1, "the call")
+        started = time.monotonic()
+        worker.ask_to_stop()
+        worker.ask_to_stop()
+        worker.stop()
+        assert time.monotonic() - started < 1.5  # the call alone might have taken 2 s
+    assert queue.state(job_id) == "ready"
+
+
+def test_a_worker_sees_new_rules_of_the_contract(queue: OpenQueue) -> None:
+    with RunningWorker(queue.url, at_once) as worker:
+        worker.wait_for("contract_read")
+        changed = contract_of(lease_ms=3000)
+        assert queue.store.apply_settings(changed.for_redis(), changed.digest(), "ada", "test") == "moved"
+        assert worker.wait_for("contract_read", times=2)["lease_s"] == 3.0
+
+
+def test_two_workers_share_the_jobs_and_none_is_done_twice(queue: OpenQueue) -> None:
+    calls: list[str] = []
+
+    async def handler(job: Job, timeout_s: float) -> Call:
+        calls.append(job.job_id)
+        await asyncio.sleep(0.005)
+        return Call(CallKind.OK, 0.005, 200)
+
+    ids = [
+        decision.job_id
+        for decision in queue.producer.submit_many(queue.producer.prepare("test-patch", "{}") for _ in range(30))
+    ]
+    with RunningWorker(queue.url, handler, worker_id="w1"), RunningWorker(queue.url, handler, worker_id="w2"):
+        for job_id in ids:
+            ends(queue, job_id, "succeeded")
+    assert sorted(calls) == sorted(ids)
+
+
+def test_the_store_of_a_worker_that_never_ran_can_be_stopped(redis_url: str) -> None:
+    worker = RunningWorker(redis_url, at_once)
+    with worker:
+        worker.ask_to_stop()
+    assert worker.said("worker_stopped")
+    assert isinstance(Store.connect(redis_url), Store)
