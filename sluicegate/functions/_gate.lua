@@ -31,7 +31,7 @@ local function read_record(q, g)
   local h = hash_of(q.p .. 'control:gate')
   local whole = true
   for _, field in ipairs(GATE_FIELDS) do
-    if h[field] == nil then whole = nil end
+    if h[field] == nil then whole = false end
     g[field] = h[field] or ''
   end
   for _, field in ipairs(NUMBERS) do
@@ -85,14 +85,14 @@ function G.read(q)
   local raw = TIGHTNESS[g.raw_state or ''] and (g.raw_admission == 'open' or g.raw_admission == 'closed')
   if redis.call('EXISTS', p .. 'control:gate', p .. 'control:epoch', p .. 'queue:settings') == 0 then
     g.stored = 'uninitialised'
-  elseif not whole then
+  elseif not (whole and raw and epoch and q.s) then
     g.stored = 'unreadable'
   end
   if g.stored ~= 'ok' then g.drain_state = 'drain' end
   g.behind = g.stored == 'ok' and q.seen > g.epoch
-  g.rollback_reason, g.pin, g.ramp = none(g.rollback_reason), none(g.pin), tonumber(none(g.ramp))
-  g.green = g.green == '1'
-  for _, field in ipairs({ 'since', 'ok_since', 'dwell_ms', 'left_reject_at', 'reopened_at', 'limit_at', 'canary_ok',
+  return g
+end
+
 -- Make damaged records whole again; the values are what could still be read. Only a named person asks for it.
 function G.repair(q, g)
   if g.duplicates_damaged then
@@ -104,12 +104,6 @@ end
 
 function G.is_rollback_reason(reason)
   return ROLLBACK_REASONS[reason or ''] ~= nil
-end
-
-    'canary_failed', 'green_backlog' }) do
-    g[field] = tonumber(g[field]) or 0
-  end
-  return g
 end
 
 function G.readable(g)
@@ -140,8 +134,14 @@ function G.recovery_live(g)
 end
 
 function G.silent(q, g)
-  local seen = tonumber(text_of(q.p .. 'control:seen')) or 0
-  return q.now - seen > q.s.timings.controller_silent_ms
+  local seen = whole_number(text_of(q.p .. 'control:seen')) or 0
+  -- One that looked in the future has not looked: the key is damaged.
+  return math.abs(q.now - seen) > q.s.timings.controller_silent_ms
+end
+
+-- An opening that did not hold this long is not followed by another one without a person.
+function G.reopened_lately(q, g)
+  return g.reopened_at > 0 and q.now - g.reopened_at < q.s.timings.second_drain_ms
 end
 
 -- The share of ordinary jobs admitted now, in percent: ramp, silence and closing included.

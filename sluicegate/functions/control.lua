@@ -61,9 +61,8 @@ local function drained(q, g, why)
   end
   local from = g.drain_state
   g.drain_state = 'drain'
-  local since_reopened = q.now - g.reopened_at
-  if not g.pin and g.reopened_at > 0 and since_reopened < q.s.timings.second_drain_ms then
-    G.pin(g, 'repeated_drain', 'drained again ' .. digits(since_reopened / 1000) .. ' s after a reopening')
+  if not g.pin and G.reopened_lately(q, g) then
+    G.pin(g, 'repeated_drain', 'drained again ' .. digits((q.now - g.reopened_at) / 1000) .. ' s after a reopening')
   end
   G.move(q, g, from, why)
 end

@@ -53,7 +53,8 @@ local function close(q, g)
     return 'moved'
   end
   if g.run then return q.a.order == 'reject' and 'run_live' or 'unchanged' end
-  local pin = (q.a.pin ~= false or q.a.order == 'hold') and 'operator' or nil
+  if g.duplicates and q.a.order == 'reject' and g.drain_state == 'drain' then return 'duplicates' end
+  local pin = (q.a.pin ~= false or q.a.order == 'hold' or g.duplicates) and 'operator' or nil
   if q.a.order == 'drain' or (q.a.order == 'hold' and g.drain_state == 'recovering') then
     G.close(q, g, pin, 'lost', why)
     return 'moved'
@@ -112,8 +113,8 @@ function commands.order(q)
   local g = G.read(q)
   if g.stored == 'uninitialised' or not q.s then return { answer = 'unreadable', drain_state = 'drain', epoch = '0' } end
   if G.adopt(q, g) then g = G.read(q) end
-  local run = g.run and g.run.id or ''
   if g.stored == 'unreadable' and REPAIRS[q.a.order] then G.repair(q, g) end
+  local run = g.run and g.run.id or ''
   local answer, known = carry_out(q, g)
   return { answer = answer, drain_state = g.drain_state, pin = g.pin, epoch = digits(g.epoch), acknowledged = known or 0,
     run = run }

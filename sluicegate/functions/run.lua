@@ -21,6 +21,10 @@ local function open_for_machine(q, g)
   if g.pin then return answer_run(g, 'suppressed', 'the gate is pinned: ' .. g.pin) end
   if g.run then return answer_run(g, 'attached') end
   local drained = g.drain_state == 'drain'
+  if not drained and G.reopened_lately(q, g) then
+    -- The last reopening did not hold: the controller drains and pins, and no machine runs into that again.
+    return answer_run(g, 'suppressed', 'the gate was reopened lately: the controller drains and pins')
+  end
   if not (q.a.confirmed or drained) then return answer_run(g, 'waiting', 'the figures do not confirm it') end
   if g.duplicates then return answer_run(g, 'duplicates', 'confirmed duplicates are not acknowledged') end
   local forbidden = R.forbidden(q, q.a.runbook)
@@ -71,10 +75,18 @@ end
 
 local effects = {}
 
+-- How long the proof may take; without a class that declares a canary it is a person's word, and people take longer.
+local function proof_ms(q)
+  for _, class in pairs(q.s.classes) do
+    if class.canary ~= '' then return q.s.timings.canary_timeout_ms end
+  end
+  return q.s.timings.fix_timeout_ms
+end
+
 function effects.recover(q, g)
   if g.drain_state ~= 'drain' then return 'refused' end
   g.drain_state, g.green, g.canary_ok, g.canary_failed = 'recovering', false, 0, 0
-  g.limit_at = q.now + q.s.timings.canary_timeout_ms
+  g.limit_at = q.now + proof_ms(q)
   G.move(q, g, 'drain', { reason = 'run_recover', actor = q.a.executor })
   return 'moved'
 end

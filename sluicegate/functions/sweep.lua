@@ -87,9 +87,10 @@ function commands.reconcile(q)
 end
 
 -- duplicate {key, note, actor}: the provider or the ledger shows two effects for one key: a confirmed duplicate.
+-- Before a queue is opened there is none that it could belong to. -> {answer = ok | unreadable}
 function commands.duplicate(q)
-  J.confirm_duplicate(q, q.a.key, q.a.actor .. ': ' .. q.a.note)
   if G.read(q).stored == 'uninitialised' then return { answer = 'unreadable' } end
+  J.confirm_duplicate(q, q.a.key, q.a.actor .. ': ' .. q.a.note)
   return { answer = 'ok' }
 end
 
