@@ -221,8 +221,7 @@ function commands.commit_step(q)
     R.journal(q, run.id, { seq = q.a.seq, verb = q.a.verb, phase = q.a.phase, actor = q.a.executor, text = q.a.text,
       detail = q.a.detail })
   end
-  local kept = cjson.encode({ answer = q.answer.answer, epoch = q.answer.epoch, drain_state = q.answer.drain_state })
-  redis.call('HSET', q.p .. 'run:' .. run.id, 'request', q.a.request, 'response', kept)
+  redis.call('HSET', q.p .. 'run:' .. run.id, 'request', q.a.request, 'response', cjson.encode(q.answer))
   return q.answer
 end
 
