@@ -1,13 +1,21 @@
 -- init {contract, digest, actor, reason}: open a new queue. Named, logged; refused where anything of a queue exists.
 -- -> {answer = moved | not_empty, found = key}
-function commands.init(q)
-  local p = q.p
-  for _, name in ipairs({ 'queue:pending', 'queue:delayed', 'queue:enqueued', 'queue:deadlines', 'queue:leases',
-    'queue:unknown', 'queue:blocked', 'queue:canary', 'queue:settings', 'drain_state', 'admission', 'rollback_reason',
-    'canary_ok_count', 'control:gate', 'control:epoch', 'control:log', 'control:duplicates', 'reconcile:log', 'counters',
-    'runs:live', 'runs:recent', 'lock:run', 'queue:refusals', 'queue:jobs' }) do
-    if redis.call('EXISTS', p .. name) == 1 then return { answer = 'not_empty', found = p .. name } end
+local TRACES = { 'queue:pending', 'queue:delayed', 'queue:enqueued', 'queue:deadlines', 'queue:leases', 'queue:unknown',
+  'queue:blocked', 'queue:canary', 'queue:settings', 'drain_state', 'admission', 'rollback_reason', 'canary_ok_count',
+  'control:gate', 'control:epoch', 'control:log', 'control:duplicates', 'reconcile:log', 'counters', 'runs:live',
+  'runs:recent', 'lock:run', 'queue:refusals', 'queue:jobs' }
+
+-- The first key found of a queue that lives, or lived, under this prefix, or nil.
+local function trace(q)
+  for _, name in ipairs(TRACES) do
+    if redis.call('EXISTS', q.p .. name) == 1 then return q.p .. name end
   end
+  return nil
+end
+
+function commands.init(q)
+  local p, found = q.p, trace(q)
+  if found then return { answer = 'not_empty', found = found } end
   redis.call('HSET', p .. 'queue:settings', 'contract', q.a.contract, 'digest', q.a.digest, 'actor', q.a.actor, 'reason',
     q.a.reason, 'at', digits(q.now))
   q.s = settings_of(p)
@@ -18,14 +26,16 @@ function commands.init(q)
   return { answer = 'moved', epoch = digits(g.epoch) }
 end
 
--- apply {contract, digest, actor, reason}: replace the stored contract of a queue that exists. Named, logged.
+-- apply {contract, digest, actor, reason}: replace the stored contract of a queue that exists. Named, logged. Where the
+-- gate's records are gone but jobs are left, it is the first step back: the gate then reads as unreadable, and a named
+-- person may open it.
 -- -> {answer = moved | unchanged | unreadable, was = digest}
 function commands.apply_settings(q)
   local g = G.read(q)
-  if g.stored == 'uninitialised' then return { answer = 'unreadable' } end
+  if g.stored == 'uninitialised' and not trace(q) then return { answer = 'unreadable' } end
   local was = q.s and settings_digest or ''
   if was == q.a.digest then return { answer = 'unchanged', was = was } end
-  redis.call('HSET', q.p .. 'queue:settings', 'contract', q.a.contract, 'digest', q.a.digest, 'actor', q.a.actor, 'reason',
+  put('HSET', q.p .. 'queue:settings', 'contract', q.a.contract, 'digest', q.a.digest, 'actor', q.a.actor, 'reason',
     q.a.reason, 'at', digits(q.now))
   G.log(q, g, { from = g.drain_state, to = g.drain_state, reason = 'settings_applied', actor = q.a.actor,
     note = was .. ' -> ' .. q.a.digest .. ': ' .. q.a.reason })
