@@ -20,6 +20,9 @@ local function settings_of(p)
     local text = redis.call('HGET', p .. 'queue:settings', 'contract')
     local whole, parsed = pcall(cjson.decode, text or '')
     if not whole or type(parsed) ~= 'table' then return nil end
+    for _, name in ipairs({ 'classes', 'cost_classes', 'thresholds', 'timings', 'ramp_percents' }) do
+      if type(parsed[name]) ~= 'table' then return nil end
+    end
     settings_value, settings_digest = parsed, digest
   end
   return settings_value
