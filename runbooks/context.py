@@ -23,6 +23,7 @@ NAMES: frozenset[str] = frozenset(
         "contract.burn_down_min_backlog_fall",
         "contract.canaries_required",
         "contract.canary_failures_max",
+        "contract.proof_s",
         "contract.ramp_percents",
         "automation.fix.hook_method",
         "automation.fix.hook_url",

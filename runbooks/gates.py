@@ -63,7 +63,7 @@ def canary_gate(telemetry: Telemetry, contract: Contract, elapsed_s: float = 0.0
 
     Without a class that declares a canary it stays inconclusive until a named person has passed the step.
     """
-    gate, limit_s = telemetry.gate, contract.timings.canary_timeout_s
+    gate, limit_s = telemetry.gate, contract.proof_s
     if not _known(telemetry):
         return (CheckResult(GREEN, None, "= 1", Verdict.INCONCLUSIVE, _UNREADABLE),)
     required = contract.canaries_required

@@ -29,7 +29,7 @@ def _governed(step: Step) -> tuple[tuple[str, str, str], ...]:
             return (
                 ("required", canary.required.text, "{{ contract.canaries_required }}"),
                 ("failures_max", canary.failures_max.text, "{{ contract.canary_failures_max }}"),
-                ("timeout", step.timeout.text, "{{ contract.timings.canary_timeout_s }}s"),
+                ("timeout", step.timeout.text, "{{ contract.proof_s }}s"),
             )
         case BurnDown() as burn_down:
             return (

@@ -118,9 +118,9 @@ class RetryRules:
         """Say whether a call in progress may go on in a drain: its slack exceeds its timeout + 1 s (SPEC §3)."""
         return remaining_s > timeout_s + self.call_reserve_s
 
-    def backoff_s(self, retries_used: int, draw: Callable[[], float]) -> float:
+    def backoff_s(self, tries_before: int, draw: Callable[[], float]) -> float:
         """Give the wait before the next attempt: 2 s doubling to 30 s, ± 20 %; `draw` gives 0..1."""
-        base = min(self.backoff_max_s, self.backoff_first_s * float(1 << min(retries_used, 16)))
+        base = min(self.backoff_max_s, self.backoff_first_s * float(1 << min(tries_before, 16)))
         return base * (0.8 + 0.4 * draw())
 
 
@@ -149,7 +149,8 @@ def settle_after(call: Call, job: Job, rules: RetryRules, draw: Callable[[], flo
         return Settlement(Outcome.UNKNOWN)
     if call.kind is CallKind.CANCELLED:
         return Settlement(Outcome.REQUEUED)
-    delay_s = max(rules.backoff_s(job.retries_used, draw), call.retry_after_s or 0.0)
+    # By attempts, not by retries: what was not executed uses no retry, and must be asked ever more rarely all the same.
+    delay_s = max(rules.backoff_s(job.attempt - 1, draw), call.retry_after_s or 0.0)
     if call.kind is CallKind.REFUSED or call.status == _HTTP_TOO_MANY:
         return Settlement(Outcome.NOT_EXECUTED, delay_s)
     return Settlement(Outcome.RETRY, delay_s)

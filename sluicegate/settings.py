@@ -25,7 +25,7 @@ from sluicegate.policy import Thresholds
 
 _NAME = r"^[a-z][a-z0-9]*([-_][a-z0-9]+)*$"
 # What a faster profile leaves alone: pacing and floors that depend on the machine, not on the jobs.
-_NOT_SCALED = frozenset({"tick_s", "canary_latency_floor_s", "sweep_ms", "call_floor_s"})
+_NOT_SCALED = frozenset({"tick_s", "canary_latency_floor_s", "sweep_ms"})
 # What an error never repeats.
 _SECRETS = frozenset({"token", "redis_url"})
 
@@ -135,6 +135,7 @@ class Contract(_Model):
                     f"{self.timings.margin_s:g}"
                 )
         _check_thresholds(self.thresholds)
+        _check_pairs(self.timings)
         if list(self.ramp_percents) != sorted(set(self.ramp_percents)) or self.ramp_percents[-1:] != (100,):
             raise ValueError("ramp_percents must grow and end at 100")
         if self.ramp_percents[0] < 1:
@@ -165,6 +166,11 @@ class Contract(_Model):
     def canaries_required(self) -> int:
         """Give how many canary successes in a row make green (SPEC §7.5)."""
         return max(self.canary_required_ok, len(self.canary_classes))
+
+    @property
+    def proof_s(self) -> float:
+        """Give the seconds the proof may take; without a canary it is a person's word, and people take longer."""
+        return self.timings.canary_timeout_s if self.canary_classes else self.timings.fix_timeout_s
 
     def canary_max_latency_s(self, name: str) -> float:
         """Give the slowest canary answer that still counts: deadline ÷ 30, floor 1 s, at most the call's timeout."""
@@ -294,6 +300,16 @@ class Settings(_Model):
     monitoring: MonitoringSettings = MonitoringSettings()
 
 
+def _check_pairs(timings: Timings) -> None:
+    for least, most in (
+        ("call_timeout_min_s", "call_timeout_max_s"),
+        ("backoff_first_s", "backoff_max_s"),
+        ("reject_dwell_s", "reject_dwell_max_s"),
+    ):
+        if getattr(timings, least) > getattr(timings, most):
+            raise ValueError(f"{least} is {getattr(timings, least):g}, above {most} of {getattr(timings, most):g}")
+
+
 def _check_thresholds(bounds: Thresholds) -> None:
     for name in ("drain_provider_5xx_rate", "drain_provider_timeout_rate"):
         if not 0 < getattr(bounds, name) <= 1:
@@ -325,16 +341,19 @@ DRILL_CLASSES: dict[str, dict[str, Any]] = {
 }
 
 # Environment names kept from the source, and where they land.
-_ENVIRONMENT: dict[str, tuple[str, ...]] = {
-    "REDIS_URL": ("redis_url",),
-    "PROVIDER_URL": ("provider_url",),
-    "SLUICEGATE_QUEUE": ("queue",),
-    "WORKER_MAX_INFLIGHT": ("worker", "max_inflight"),
-    "DEADLINE_SWEEP_MS": ("worker", "sweep_ms"),
-    "ADMIT_QUEUE_AGE_P95_MAX_S": ("contract", "thresholds", "reject_age_p95_seconds"),
-    "DRAIN_PROVIDER_5XX_RATE": ("contract", "thresholds", "drain_provider_5xx_rate"),
-    "DRAIN_QUEUE_AGE_P95_S": ("contract", "thresholds", "drain_age_p95_seconds"),
-    "CANARY_REQUIRED_OK": ("contract", "canary_required_ok"),
+_ENVIRONMENT: dict[tuple[str, ...], str] = {
+    ("redis_url",): "REDIS_URL",
+    ("provider_url",): "PROVIDER_URL",
+    ("queue",): "SLUICEGATE_QUEUE",
+    # The port of whichever service a process is.
+    ("exporter", "port"): "PORT",
+    ("automation", "port"): "PORT",
+    ("worker", "max_inflight"): "WORKER_MAX_INFLIGHT",
+    ("worker", "sweep_ms"): "DEADLINE_SWEEP_MS",
+    ("contract", "thresholds", "reject_age_p95_seconds"): "ADMIT_QUEUE_AGE_P95_MAX_S",
+    ("contract", "thresholds", "drain_provider_5xx_rate"): "DRAIN_PROVIDER_5XX_RATE",
+    ("contract", "thresholds", "drain_age_p95_seconds"): "DRAIN_QUEUE_AGE_P95_S",
+    ("contract", "canary_required_ok"): "CANARY_REQUIRED_OK",
 }
 
 
@@ -350,11 +369,11 @@ def load(path: Path | None = None, environment: Mapping[str, str] | None = None)
     """
     body = _read(path) if path is not None else {"contract": {"classes": DRILL_CLASSES}}
     values = os.environ if environment is None else environment
-    given = {name: where for name, where in _ENVIRONMENT.items() if values.get(name)}
-    for name, where in given.items():
+    given = {where: name for where, name in _ENVIRONMENT.items() if values.get(name)}
+    for where, name in given.items():
         _put(body, where, values[name])
     sources = [str(path)] if path is not None else []
-    return parse(body, " and ".join([*sources, *given]) or "the defaults", {given[name]: name for name in given})
+    return parse(body, " and ".join([*sources, *dict.fromkeys(given.values())]) or "the defaults", given)
 
 
 def parse(body: Mapping[str, Any], source: str, variables: Mapping[tuple[str, ...], str] | None = None) -> Settings:

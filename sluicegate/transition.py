@@ -307,12 +307,14 @@ def _overdue(state: GateState) -> Transition:
 def _opened(state: GateState, event: OpenRun) -> Transition:
     if event.runbook is Runbook.ROLLBACK_AND_AUDIT:
         return _audit_opened(state)
-    if event.trigger is Trigger.PERSON:
-        if state.run is not None:
-            return Transition(state, Answer.RUN_LIVE)
-        if state.duplicates:
-            return Transition(state, Answer.DUPLICATES)
-        return Transition(_frozen(state), Answer.MOVED)
+    if event.trigger is not Trigger.PERSON:
+        return _opened_by_machine(state, event)
+    if state.run is not None:
+        return Transition(state, Answer.RUN_LIVE)
+    return Transition(state, Answer.DUPLICATES) if state.duplicates else Transition(_frozen(state), Answer.MOVED)
+
+
+def _opened_by_machine(state: GateState, event: OpenRun) -> Transition:
     if state.pin is not None:
         return Transition(state, Answer.SUPPRESSED)
     if state.run is not None:

@@ -92,8 +92,10 @@ end
 -- Since when the exit condition holds; a stale reading says nothing, and neither does a time in which nobody looked.
 local function track_exit(q, g, stale)
   local since = g.ok_since
-  if g.drain_state ~= 'reject_new' or not q.a.exit_ok or G.silent(q, g) then
+  if g.drain_state ~= 'reject_new' or not q.a.exit_ok then
     since = 0
+  elseif G.silent(q, g) then
+    since = stale and 0 or q.now
   elseif not stale and since == 0 then
     since = q.now
   end

@@ -30,12 +30,12 @@ def middle() -> float:
     return 0.5
 
 
-def job(effects: Effects = Effects.KEYED, retries_used: int = 0) -> Job:
+def job(effects: Effects = Effects.KEYED, retries_used: int = 0, attempt: int | None = None) -> Job:
     return Job(
         job_id="j-1",
         job_class="lint-fix",
         deadline_ms=60_000,
-        attempt=retries_used + 1,
+        attempt=retries_used + 1 if attempt is None else attempt,
         retries_used=retries_used,
         idempotency_key="k-1",
         fence=7,
@@ -189,3 +189,13 @@ def test_a_job_that_was_lost_or_blocked_never_counts_as_done_by_itself() -> None
     """Unknown and blocked are no ends: only what reconcile or a person writes leaves them."""
     assert JobState.UNKNOWN not in MOVES[JobState.READY] | MOVES[JobState.DELAYED] | MOVES[JobState.BLOCKED]
     assert JobState.SUCCEEDED not in MOVES[JobState.READY] | MOVES[JobState.DELAYED]
+
+
+def test_what_was_not_executed_is_asked_ever_more_rarely_although_it_uses_no_retry() -> None:
+    # given a job that was told 429 three times without a Retry-After
+    refused = job(retries_used=0, attempt=4)
+    # when it is told so again
+    settlement = settle_after(Call(CallKind.STATUS_OTHER, 0.1, 429), refused, RULES, middle)
+    # then it waits as long as after three retries
+    assert settlement.outcome is Outcome.NOT_EXECUTED
+    assert settlement.delay_s == pytest.approx(16)

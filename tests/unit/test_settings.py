@@ -360,3 +360,22 @@ def test_a_faster_contract_is_valid_and_keeps_its_shape(factor: float) -> None:
 
 def test_faster_by_one_changes_nothing() -> None:
     assert faster(default_settings(), 1) == default_settings()
+
+
+def test_the_port_of_the_environment_is_that_of_whichever_service_the_process_is() -> None:
+    loaded = load(None, {"PORT": "9555"})
+    assert (loaded.exporter.port, loaded.automation.port) == (9555, 9555)
+
+
+@pytest.mark.parametrize(
+    ("least", "most"),
+    [
+        ("call_timeout_min_s", "call_timeout_max_s"),
+        ("backoff_first_s", "backoff_max_s"),
+        ("reject_dwell_s", "reject_dwell_max_s"),
+    ],
+)
+def test_a_least_above_its_most_is_refused(least: str, most: str) -> None:
+    body = {"contract": {"classes": {"a": {"deadline_s": 60}}, "timings": {least: 9.0, most: 8.0}}}
+    with pytest.raises(SettingsError, match=f"{least} is 9, above {most} of 8"):
+        parse(body, "a file")

@@ -101,7 +101,8 @@ def test_green_in_time_stays_green() -> None:
 
 def test_without_canary_classes_only_a_person_makes_green() -> None:
     assert overall(canary_gate(gate(canary_ok_count=9), without_canaries(), 10)) is Verdict.INCONCLUSIVE
-    assert overall(canary_gate(gate(), without_canaries(), 120)) is Verdict.FAIL
+    assert overall(canary_gate(gate(), without_canaries(), 120)) is Verdict.INCONCLUSIVE  # people take longer
+    assert overall(canary_gate(gate(), without_canaries(), 3600)) is Verdict.FAIL
     assert overall(canary_gate(gate(green=True), without_canaries(), 10)) is Verdict.PASS
 
 

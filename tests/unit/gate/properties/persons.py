@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sluicegate.gate import RollbackReason, Runbook, Stored
+from sluicegate.gate import DrainState, RollbackReason, Runbook, Stored
 from sluicegate.transition import Answer, Order, Person
 from tests.unit.gate.properties.registry import Rules, closed_with_reason, is_order, same_gate
 from tests.unit.gate.view import Seen
@@ -32,11 +32,18 @@ def a_named_close_rolls_a_live_run_back(seen: Seen) -> bool:
 
 @keeps.rule(Person)
 def a_named_close_pins(seen: Seen) -> bool:
-    """`gate drain|reject|hold` pins, unless `--no-pin`; hold always does."""
+    """`gate drain|reject|hold` pins, unless `--no-pin`; hold always does, and so does any over a duplicate.
+
+    Only a reject that would loosen a drain over an unacknowledged duplicate is refused.
+    """
     event = seen.event
     if not (is_order(seen, Order.DRAIN, Order.REJECT, Order.HOLD) and isinstance(event, Person)):
         return True
-    if seen.base.state.stored is Stored.UNINITIALISED or (not event.pin and event.order is not Order.HOLD):
+    base = seen.base.state
+    if event.order is Order.REJECT and seen.answer is Answer.DUPLICATES:
+        return seen.untouched and base.duplicates and base.drain_state is DrainState.DRAIN
+    unpinned = not event.pin and event.order is not Order.HOLD and not base.duplicates
+    if base.stored is Stored.UNINITIALISED or unpinned:
         return True
     return seen.after.pin is not None
 
