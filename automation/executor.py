@@ -23,7 +23,7 @@ from sluicegate.telemetry import Telemetry
 
 log = structlog.get_logger(__name__)
 
-_LOOK_EVERY_S = 0.2
+_LOOK_EVERY_S = 0.1
 _RENEWALS_A_LEASE = 4
 RECOVERY = LockHolder.DRAIN_AND_RECOVER.value
 # These end themselves by their own gates, whose bounds are the same as the step's time.
@@ -40,7 +40,7 @@ class Executor:
         self._settings = settings
         self._runbooks = runbooks
         self._metrics = metrics
-        self._name = process_id("executor")
+        self.name = process_id("executor")
         self._run, self._fence = "", ""
         self._said = ""
         # A look and a renewal that claim at once would take the run from each other.
@@ -81,7 +81,7 @@ class Executor:
 
     async def _claim(self) -> RunClaim:
         async with self._claiming:
-            claim = await asyncio.to_thread(self._store.claim_run, self._name, self._run, self._fence)
+            claim = await asyncio.to_thread(self._store.claim_run, self.name, self._run, self._fence)
             if not claim.owned or claim.run is None:
                 self._run = ""
                 return claim
@@ -120,7 +120,7 @@ class Executor:
 
     def _turn(self, runbook: Runbook, step: Step, history: RunHistory, telemetry: Telemetry) -> Turn:
         context = Context(self._settings, history.run.run_id)
-        return Turn(self._store, self._name, self._fence, history, telemetry, runbook, step, context)
+        return Turn(self._store, self.name, self._fence, history, telemetry, runbook, step, context)
 
     def _obstacle(self, turn: Turn) -> Failed | None:
         """Give what ends the run from any step: the kill switch, its whole time, or the step's."""
@@ -188,7 +188,7 @@ class Executor:
         """Finish the hooks of a rollback whose gate move is made; the gate stays closed and pinned."""
         run = history.run
         body = {
-            "executor": self._name,
+            "executor": self.name,
             "run": run.run_id,
             "fence": self._fence,
             "request": request_id(),
