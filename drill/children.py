@@ -124,18 +124,45 @@ class Children:
         Without `port` a free one is taken, and another up to five times when somebody was faster. Raises ChildDied
         when the child ended for another reason, NotReady when it does not answer in time.
         """
-        for attempt in range(1, START_ATTEMPTS + 1):
+        return self.begin_listening(name, argv_for, ready, environment=environment, port=port, within_s=within_s)()
+
+    def begin_listening(
+        self,
+        name: str,
+        argv_for: Callable[[int], Sequence[str]],
+        ready: Callable[[int], bool],
+        *,
+        environment: Mapping[str, str] | None = None,
+        port: int | None = None,
+        within_s: float = READY_WITHIN_S,
+    ) -> Callable[[], int]:
+        """Start a child that listens, as `start_listening`; return what waits until it is ready and gives its port.
+
+        Several begun one after another get ready at the same time.
+        """
+
+        def begin() -> tuple[Child, int]:
             chosen = port if port is not None else free_port()
             plan = self._plan(name, argv_for(chosen), environment)
-            try:
-                self._wait_until_ready(self._launch(replace(plan, listening=Listening(chosen, ready))), within_s)
-            except ChildDied as died:
-                lost_the_port = BIND_FAILED.search("\n".join(died.failure.last_lines)) is not None
-                if not lost_the_port or port is not None or attempt == START_ATTEMPTS:
-                    raise
-            else:
-                return chosen
-        raise AssertionError("the last attempt returns or raises")
+            return self._launch(replace(plan, listening=Listening(chosen, ready))), chosen
+
+        first = begin()
+
+        def wait() -> int:
+            child, chosen = first
+            for attempt in range(1, START_ATTEMPTS + 1):
+                try:
+                    self._wait_until_ready(child, within_s)
+                except ChildDied as died:
+                    lost_the_port = BIND_FAILED.search("\n".join(died.failure.last_lines)) is not None
+                    if not lost_the_port or port is not None or attempt == START_ATTEMPTS:
+                        raise
+                    child, chosen = begin()
+                else:
+                    return chosen
+            raise AssertionError("the last attempt returns or raises")
+
+        return wait
 
     def restart(self, name: str, *, within_s: float = READY_WITHIN_S) -> int:
         """Start a child again with the same command line (so on the same port), ending it first if it runs."""

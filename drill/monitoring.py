@@ -87,17 +87,24 @@ class Prometheus:
 
         Raises ChildDied with Prometheus's own words when it refuses a rule file.
         """
-        folder = self._children.folder / self._name
-        folder.mkdir(exist_ok=True)
-        config = folder / "prometheus.yml"
-        config.write_text(prometheus_config(self._options), encoding="utf-8")
+        config = self._write_config()
         self.port = self._children.start_listening(
             self._name, lambda port: prometheus_arguments(self._program.path, port, config), answers_http(_READY_PATH)
         )
 
-    def reload(self) -> None:
-        """Ask it to read its configuration and rule files again; it does so a moment later."""
+    def reload(self, options: PrometheusOptions | None = None) -> None:
+        """Ask it to read its configuration, new where one is given, and its rule files; it does so a moment later."""
+        if options is not None:
+            self._options = options
+            self._write_config()
         self._children.hang_up(self._name)
+
+    def _write_config(self) -> Path:
+        folder = self._children.folder / self._name
+        folder.mkdir(exist_ok=True)
+        config = folder / "prometheus.yml"
+        config.write_text(prometheus_config(self._options), encoding="utf-8")
+        return config
 
     def stop(self) -> None:
         """Ask it to end, kill it after the grace; safe twice and before start."""

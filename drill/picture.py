@@ -74,6 +74,8 @@ def _panels(evidence: Evidence, seconds: Callable[[int], float]) -> tuple[Panel,
                 Bound(f"reject_new {bounds.reject_slack_p10_seconds:g} s", bounds.reject_slack_p10_seconds),
             ),
             at_least=bounds.recovered_slack_p10_seconds * 2,
+            # When the short deadlines are done, only those far away are left: nothing at risk, and off the scale.
+            at_most=bounds.recovered_slack_p10_seconds * 5,
         ),
         Panel(
             "provider_5xx_rate and provider_timeout_rate",

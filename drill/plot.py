@@ -5,6 +5,7 @@ Own code instead of a plotting library: the picture must stand in a page without
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -54,12 +55,16 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Hold one diagram; its scale starts at 0 unless a value lies below, and reaches at least `at_least`."""
+    """Hold one diagram; its scale starts at 0 unless a value lies below, and reaches at least `at_least`.
+
+    What lies above `at_most` is drawn at the upper edge.
+    """
 
     title: str
     lines: tuple[Line, ...]
     bounds: tuple[Bound, ...] = ()
     at_least: float = 1.0
+    at_most: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +81,9 @@ class Picture:
 
 def draw(picture: Picture) -> str:
     """Return the picture as one SVG element."""
-    first_panel = _TOP + 2 * (_STRIP_HEIGHT + 6) + 28
+    first_panel = _TOP + 2 * (_STRIP_HEIGHT + 6) + 44
     bottom = first_panel + len(picture.panels) * (_PANEL_HEIGHT + _PANEL_GAP)
-    height = bottom + 20
+    height = bottom + 16 * len(picture.moments) + 4
     opening = (
         f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {WIDTH} {height}' width='{WIDTH}' height='{height}' "
         f"role='img' aria-label='{escape(picture.title, quote=True)}' {_FONT} font-size='11'>"
@@ -95,6 +100,9 @@ def draw(picture: Picture) -> str:
         parts += _panel(picture, panel, first_panel + number * (_PANEL_HEIGHT + _PANEL_GAP))
     parts += _moments(picture, _TOP + 2 * _STRIP_HEIGHT + 6, bottom - _PANEL_GAP)
     parts += _time_axis(picture, bottom - _PANEL_GAP + 14)
+    for number, moment in enumerate(picture.moments, start=1):
+        y = bottom + 16 * number - 14
+        parts += [_badge(_LEFT + 7, y, number), _text(_LEFT + 20, y + 4, f"{moment.at_s:.1f} s  {moment.label}")]
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
@@ -146,16 +154,20 @@ def _moments(picture: Picture, top: float, bottom: float) -> list[str]:
         parts.append(
             f"<g><title>{escape(moment.label)}, at {moment.at_s:.1f} s</title>"
             f"<line x1='{x:.1f}' y1='{top + 16}' x2='{x:.1f}' y2='{bottom}' stroke='{_FAINT}' stroke-dasharray='2 3'/>"
-            f"<circle cx='{x:.1f}' cy='{top + 14}' r='7' fill='{_INK}'/>"
-            f"{_text(x, top + 17.5, str(number), size=9, fill='#ffffff', anchor='middle')}</g>"
+            f"{_badge(x, top + 14, number)}</g>"
         )
     return parts
+
+
+def _badge(x: float, y: float, number: int) -> str:
+    label = _text(x, y + 3.5, str(number), size=9, fill="#ffffff", anchor="middle")
+    return f"<circle cx='{x:.1f}' cy='{y:.1f}' r='7' fill='{_INK}'/>{label}"
 
 
 def _scale(panel: Panel) -> tuple[float, float]:
     values = [value for line in panel.lines for _, value in line.points if value is not None]
     low = min([0.0, *values])
-    return low, _round_up(max([panel.at_least, *values]))
+    return low, _round_up(min(panel.at_most, max([panel.at_least, *values])))
 
 
 def _round_up(value: float) -> float:
@@ -170,7 +182,7 @@ def _panel(picture: Picture, panel: Panel, top: float) -> list[str]:
     low, high = _scale(panel)
 
     def y(value: float) -> float:
-        return top + _PANEL_HEIGHT * (1 - (value - low) / (high - low))
+        return top + _PANEL_HEIGHT * (1 - (min(value, high) - low) / (high - low))
 
     parts = [_text(_LEFT, top - 8, panel.title, weight="600"), *_legend(panel, top - 8)]
     for value in sorted({low, 0.0, (low + high) / 2, high}):
@@ -178,13 +190,16 @@ def _panel(picture: Picture, panel: Panel, top: float) -> list[str]:
             f"<line x1='{_LEFT}' y1='{y(value):.1f}' x2='{WIDTH - _RIGHT}' y2='{y(value):.1f}' stroke='{_GRID}'/>"
         )
         parts.append(_text(_LEFT - 6, y(value) + 4, f"{value:g}", fill=_FAINT, anchor="end"))
-    for bound in panel.bounds:
+    label_y = math.inf
+    for bound in sorted(panel.bounds, key=lambda bound: bound.value):
         if low <= bound.value <= high:
             parts.append(
                 f"<line x1='{_LEFT}' y1='{y(bound.value):.1f}' x2='{WIDTH - _RIGHT}' y2='{y(bound.value):.1f}' "
                 f"stroke='{STATE_COLOURS['drain']}' stroke-dasharray='5 4' opacity='0.8'/>"
             )
-            parts.append(_text(WIDTH - _RIGHT - 2, y(bound.value) - 3, bound.label, size=9, fill=_FAINT, anchor="end"))
+            # From the lowest up, each label keeps clear of the one below it.
+            label_y = min(y(bound.value) - 3, label_y - 10)
+            parts.append(_text(WIDTH - _RIGHT - 2, label_y, bound.label, size=9, fill=_FAINT, anchor="end"))
     for line, colour in zip(panel.lines, COLOURS, strict=False):
         for piece in _pieces(line.points):
             points = " ".join(f"{_x(picture, at_s):.1f},{y(value):.1f}" for at_s, value in piece)
@@ -200,7 +215,7 @@ def _legend(panel: Panel, y: float) -> list[str]:
     x = float(WIDTH - _RIGHT)
     for line, colour in reversed(list(zip(panel.lines, COLOURS, strict=False))):
         parts.append(_text(x, y, line.label, fill=colour, anchor="end", weight="600"))
-        x -= 6.4 * len(line.label) + 14
+        x -= 6.8 * len(line.label) + 14
     return parts
 
 

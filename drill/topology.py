@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -100,19 +100,27 @@ class Topology:
         `between` is called before each part with its name, `pause` to wait for some seconds; both may raise to stop
         there.
         """
-        steps: tuple[tuple[str, Callable[[], None]], ...] = (
-            ("queue server", self._start_server),
-            ("provider", self._start_provider),
-            ("fault proxy", self._start_proxy),
-            ("automation", self._start_automation),
-            ("exporter", self._start_exporter),
-            *((("Alertmanager and Prometheus", self._start_monitoring),) if self.plan.monitoring else ()),
-            ("workers", self._start_workers),
-            ("rules", lambda: self._load_rules(pause)),
-        )
-        for name, step in steps:
-            between(name)
-            step()
+        monitoring = self.plan.monitoring
+        between("queue server")
+        self._start_server()
+        if monitoring:
+            between("Prometheus")
+            self._start_prometheus()
+        between("exporter, fault proxy and provider")
+        exporter, proxy, provider = self._begin_exporter(), self._begin_proxy(), self._begin_provider()
+        self._faults = FaultControl(f"http://{LOOPBACK}:{proxy()}")
+        between("automation")
+        automation = self._begin_automation()
+        self._place_proxy(provider())
+        between("workers")
+        self._start_workers()
+        self._take_exporter(exporter())
+        self._take_automation(automation())
+        if monitoring:
+            between("Alertmanager")
+            self._start_alertmanager()
+            between("rules")
+            self._load_rules(pause)
 
     def close(self) -> None:
         """Close this process's own connections; the processes are ended by `Children`. Safe twice."""
@@ -177,95 +185,103 @@ class Topology:
         if answer.answer != "moved":
             raise SluicegateError(f"The drill's new server is not empty: it has the key {answer.why!r}.")
 
-    def _start_provider(self) -> None:
-        seed = ("--seed", str(self.plan.seed))
-        port = self._listen(
-            PROVIDER, lambda port: ("drill", "provider", "--port", str(port), "--log", str(self.effects_log), *seed)
-        )
-        self._provider_address = f"{LOOPBACK}:{port}"
+    def _begin_exporter(self) -> Callable[[], int]:
+        return self._begin(EXPORTER, lambda port: self._serving(EXPORTER, self._with_exporter(port)))
 
-    def _start_proxy(self) -> None:
-        seed = ("--seed", str(self.plan.seed))
-        port = self._listen(PROXY, lambda port: ("drill", "proxy", "--port", str(port), *seed), "/version")
-        self._faults = FaultControl(f"http://{LOOPBACK}:{port}")
-        address = self._faults.place_before(self._provider_address)
+    def _with_exporter(self, port: int) -> Settings:
+        exporter = self._settings.exporter.model_copy(update={"host": LOOPBACK, "port": port})
+        return self._settings.model_copy(update={EXPORTER: exporter})
+
+    def _take_exporter(self, port: int) -> None:
+        self._settings = self._with_exporter(port)
+
+    def _begin_proxy(self) -> Callable[[], int]:
+        words = ("drill", "proxy", "--seed", str(self.plan.seed))
+        return self._begin(PROXY, lambda port: (*words, "--port", str(port)), "/version")
+
+    def _begin_provider(self) -> Callable[[], int]:
+        words = ("drill", "provider", "--log", str(self.effects_log), "--seed", str(self.plan.seed))
+        return self._begin(PROVIDER, lambda port: (*words, "--port", str(port)))
+
+    def _place_proxy(self, provider_port: int) -> None:
+        """Put a proxy before the provider; it is all that the workers know of the provider."""
+        address = self.faults.place_before(f"{LOOPBACK}:{provider_port}")
         self._settings = self._settings.model_copy(update={"provider_url": f"http://{address}"})
 
     def _start_workers(self) -> None:
         for name in WORKERS:
             self.start_worker(name)
 
-    def _start_automation(self) -> None:
-        hook_url = self.faults.reset_url if self.plan.fixed_by_hook else None
+    def _begin_automation(self) -> Callable[[], int]:
+        return self._begin(AUTOMATION, lambda port: self._serving(AUTOMATION, self._with_automation(port)))
+
+    def _with_automation(self, port: int) -> Settings:
         before = self._settings.automation
-        automation = before.model_copy(
-            update={
-                "host": LOOPBACK,
-                "snapshot_dir": self.children.folder / "snapshots",
-                "fix": before.fix.model_copy(update={"hook_url": hook_url}),
-            }
-        )
+        hook_url = self.faults.reset_url if self.plan.fixed_by_hook else None
+        update = {
+            "host": LOOPBACK,
+            "port": port,
+            "snapshot_dir": self.children.folder / "snapshots",
+            "fix": before.fix.model_copy(update={"hook_url": hook_url}),
+        }
+        return self._settings.model_copy(update={AUTOMATION: before.model_copy(update=update)})
 
-        def with_port(port: int) -> Settings:
-            return self._settings.model_copy(update={AUTOMATION: automation.model_copy(update={"port": port})})
-
-        port = self._listen(
-            AUTOMATION,
-            lambda port: (AUTOMATION, "serve", "--settings", str(self._settings_file(AUTOMATION, with_port(port)))),
-        )
+    def _take_automation(self, port: int) -> None:
         url = f"http://{LOOPBACK}:{port}"
         self._automation = AutomationControl(url)
-        monitoring = self._settings.monitoring.model_copy(update={"webhook_url": f"{url}/webhooks/alertmanager"})
-        self._settings = with_port(port).model_copy(update={"monitoring": monitoring})
+        settings = self._with_automation(port)
+        monitoring = settings.monitoring.model_copy(update={"webhook_url": f"{url}/webhooks/alertmanager"})
+        self._settings = settings.model_copy(update={"monitoring": monitoring})
 
-    def _start_exporter(self) -> None:
-        def with_port(port: int) -> Settings:
-            exporter = self._settings.exporter.model_copy(update={"host": LOOPBACK, "port": port})
-            return self._settings.model_copy(update={EXPORTER: exporter})
+    def _start_prometheus(self) -> None:
+        """Start it before what it is to look at.
 
-        port = self._listen(
-            EXPORTER,
-            lambda port: (EXPORTER, "serve", "--settings", str(self._settings_file(EXPORTER, with_port(port)))),
-        )
-        self._settings = with_port(port)
-
-    def _start_monitoring(self) -> None:
-        settings = self._settings
-        self._alertmanager = Alertmanager(self.children, render_alertmanager(settings))
-        self._alertmanager.start()
-        rule_file = self.children.folder / "sluicegate.rules.yml"
-        rule_file.write_text(_NO_RULES, encoding="utf-8")
-        options = PrometheusOptions(
-            rule_files=(rule_file,),
-            targets={
-                settings.monitoring.exporter_job: (f"{LOOPBACK}:{settings.exporter.port}",),
-                f"{settings.monitoring.exporter_job}-automation": (f"{LOOPBACK}:{settings.automation.port}",),
-            },
-            scrape_interval_s=settings.monitoring.scrape_interval_s,
-            evaluation_interval_s=settings.monitoring.evaluation_interval_s,
-            alertmanager=self._alertmanager.address,
-        )
-        prometheus = Prometheus(self.children, options)
+        It takes new targets every five seconds only, whatever the intervals, so its first five run meanwhile.
+        """
+        self._rule_file.write_text(_NO_RULES, encoding="utf-8")
+        prometheus = Prometheus(self.children, self._prometheus_options({}))
         prometheus.start()
         self._prometheus = (prometheus, PrometheusControl(prometheus.url))
 
-    def _load_rules(self, pause: Callable[[float], None]) -> None:
-        """Load the generated rules once the figures are there.
+    def _start_alertmanager(self) -> None:
+        settings = self._settings
+        self._alertmanager = Alertmanager(self.children, render_alertmanager(settings))
+        self._alertmanager.start()
+        job = settings.monitoring.exporter_job
+        targets = {
+            job: (f"{LOOPBACK}:{settings.exporter.port}",),
+            f"{job}-automation": (f"{LOOPBACK}:{settings.automation.port}",),
+        }
+        prometheus, _ = _started(self._prometheus, "Prometheus")
+        prometheus.reload(self._prometheus_options(targets))
 
-        A Prometheus that starts takes five seconds to its first scrape, whatever the interval. Rules that are loaded
-        from the first moment would rightly say that telemetry is absent.
-        """
-        if self._prometheus is None:
-            return
-        prometheus, control = self._prometheus
+    def _load_rules(self, pause: Callable[[float], None]) -> None:
+        """Load the generated rules once the figures are there; before, they would rightly say that they are absent."""
+        prometheus, control = _started(self._prometheus, "Prometheus")
         _until(lambda: all(control.healthy_targets().values() or (False,)), "Prometheus scrapes the parts", pause)
-        rule_file = self.children.folder / "sluicegate.rules.yml"
-        rule_file.write_text(render_rules(self._settings), encoding="utf-8")
+        self._rule_file.write_text(render_rules(self._settings), encoding="utf-8")
         prometheus.reload()
         _until(lambda: bool(control.rule_groups()), "Prometheus has loaded the rules", pause)
 
-    def _listen(self, name: str, words: Callable[[int], Sequence[str]], health: str = "/healthz") -> int:
-        return self.children.start_listening(
+    def _prometheus_options(self, targets: Mapping[str, Sequence[str]]) -> PrometheusOptions:
+        monitoring = self._settings.monitoring
+        return PrometheusOptions(
+            rule_files=(self._rule_file,),
+            targets=targets,
+            scrape_interval_s=monitoring.scrape_interval_s,
+            evaluation_interval_s=monitoring.evaluation_interval_s,
+            alertmanager=self._alertmanager.address if self._alertmanager is not None else None,
+        )
+
+    @property
+    def _rule_file(self) -> Path:
+        return self.children.folder / "sluicegate.rules.yml"
+
+    def _serving(self, word: str, settings: Settings) -> tuple[str, ...]:
+        return (word, "serve", "--settings", str(self._settings_file(word, settings)))
+
+    def _begin(self, name: str, words: Callable[[int], Sequence[str]], health: str = "/healthz") -> Callable[[], int]:
+        return self.children.begin_listening(
             name, lambda port: command(*words(port)), answers_http(health), environment=_ENVIRONMENT
         )
 
