@@ -8,7 +8,7 @@ GENERATED := rules/generated dashboards/generated docs/runbooks docs/reference
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup drill test slow check generate lock fresh clean
+.PHONY: help setup drill test slow gate-rows check generate lock fresh clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,6 +24,9 @@ test: setup ## Run the tests; PYTEST_ARGS="-k word" goes to pytest
 
 slow: setup ## Run the tests that are too long for `make test`: every scenario on every server, kills at every phase
 	@scripts/test "slow" $(PYTEST_ARGS)
+
+gate-rows: setup ## Run every row of the gate's table through the functions, on both servers (minutes); `make test` takes a sample
+	@GATE_ROWS=all $(BIN)/python -m pytest -q -n 2 tests/contract/test_gate_rows.py -k rows_end_as
 
 check: setup ## Check format, lint, types, import directions, generated files and the wheel
 	@$(BIN)/ruff format --check --quiet . || { echo "\`.venv/bin/ruff format .\` puts this right."; exit 1; }
