@@ -47,12 +47,10 @@ DRAIN_STATE = "drain_state"
 ADMISSION = "admission"
 ROLLBACK_REASON = "rollback_reason"
 CANARY_OK_COUNT = "canary_ok_count"
-# What the library's own moves wrote.
+# What the library's own moves wrote; pin and ramp are fields of control:gate.
 GATE = "control:gate"
 EPOCH = "control:epoch"
 SEEN = "control:seen"
-PIN = "control:pin"
-RAMP = "control:ramp"
 DECISION = "control:decision"
 DUPLICATES = "control:duplicates"
 ENDPOINT = "control:endpoint"
@@ -60,9 +58,50 @@ SNAPSHOT = "control:snapshot"
 GATE_LOG = "control:log"
 RECONCILE_LOG = "reconcile:log"
 SETTINGS = "queue:settings"
+# Jobs by state, and the indexes that ages and slack are read from.
+PENDING = "queue:pending"
+ENQUEUED = "queue:enqueued"
+DELAYED = "queue:delayed"
+DELAYED_DEADLINES = "queue:delayed:deadlines"
+DEADLINES = "queue:deadlines"
+LEASES = "queue:leases"
+UNKNOWN = "queue:unknown"
+BLOCKED = "queue:blocked"
+CANARY = "queue:canary"
+RUNNING_CANARY = "running:canary"
+REFUSALS = "queue:refusals"
+WAKE = "queue:wake"
+COUNTERS = "counters"
 WORKERS = "workers"
 RUNS_LIVE = "runs:live"
 RUNS_RECENT = "runs:recent"
 LOCK_RUN = "lock:run"
 LOCK_CONTROLLER = "lock:controller"
 KILL = "kill"
+BREAKER = "breaker"
+INBOX = "inbox"
+EPISODES_OPEN = "episodes:open"
+
+# What further keys begin with; an id, a class, a key, a date or a bucket follows.
+FAMILIES: tuple[str, ...] = (
+    "approval:",
+    "cooldown:",
+    "counters:",
+    "done:",
+    "episode:",
+    "failed:",
+    "idem:",
+    "job:",
+    "ledger:",
+    "provider:",
+    "queue:blocked:",
+    "queue:deadlines:",
+    "queue:enqueued:",
+    "queue:fifo:",
+    "queue:ready:",
+    "queue:unknown:",
+    "run:",
+    "running:",
+    "running:cost:",
+    "worker:",
+)

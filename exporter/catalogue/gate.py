@@ -53,14 +53,14 @@ GATE: tuple[Figure[Telemetry], ...] = (
         "Share of new jobs that the gate admits now, 0..1: ramp, a silent controller and a closed gate included.",
         single(lambda telemetry: telemetry.gate.admission_ratio),
         unit="ratio",
-        keys=(keys.DRAIN_STATE, keys.ADMISSION, keys.GATE, keys.RAMP, keys.SEEN),
+        keys=(keys.DRAIN_STATE, keys.ADMISSION, keys.GATE, keys.SEEN),
     ),
     gauge(
         names.GATE_PINNED,
         "1 for the reason why only a named person may loosen the gate; all 0 when it is not pinned.",
         _pinned,
         unit="0 or 1",
-        keys=(keys.PIN,),
+        keys=(keys.GATE,),
         labels=(names.REASON_LABEL,),
     ),
     gauge(

@@ -3,7 +3,7 @@
 local TRACES = { 'queue:pending', 'queue:delayed', 'queue:enqueued', 'queue:deadlines', 'queue:leases', 'queue:unknown',
   'queue:blocked', 'queue:canary', 'queue:settings', 'drain_state', 'admission', 'rollback_reason', 'canary_ok_count',
   'control:gate', 'control:epoch', 'control:log', 'control:duplicates', 'reconcile:log', 'counters', 'runs:live',
-  'runs:recent', 'lock:run', 'queue:refusals', 'queue:jobs' }
+  'runs:recent', 'lock:run', 'queue:refusals' }
 
 -- The first key found of a queue that lives, or lived, under this prefix, or nil.
 local function trace(q)
