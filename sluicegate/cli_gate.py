@@ -123,7 +123,7 @@ def _carry_out(order: Order, actor: str, reason: str, settings: Settings, *, pin
     who = person(actor, reason)
     with opened(settings) as store:
         answer = store.order(order, who.name, who.reason, pin=pin)
-    said = order_said(order, answer, settings.queue)
+        said = order_said(order, answer, store.observe())
     if not said.done:
         raise fail(said.sentence, said.hint)
     typer.echo(said.sentence)

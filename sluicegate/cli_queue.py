@@ -112,7 +112,7 @@ def submit(
         fields = ("accepted", "job_id", "reason", "retry_after_s", "replayed")
         typer.echo(json.dumps({name: getattr(decision, name) for name in fields}))
     else:
-        typer.echo(decision_sentence(decision), err=not decision.accepted)
+        typer.echo(decision_sentence(decision, key), err=not decision.accepted)
     if not decision.accepted:
         raise typer.Exit(1)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sluicegate.gate import DrainState, PinReason
+from sluicegate.gate import Admission, DrainState, PinReason
 from sluicegate.replies import GateAnswer, GateLogEntry
 from sluicegate.telemetry import GateView, Telemetry
 from sluicegate.transition import Answer, Order
@@ -55,7 +55,12 @@ def gate_lines(telemetry: Telemetry) -> Iterator[str]:
     gate = telemetry.gate
     state = DrainState(gate.drain_state)
     yield f"The gate of queue {telemetry.queue} is {state}: {_MEANS[state]}."
-    if gate.readable:
+    if gate.readable and edited_by_hand(gate):
+        yield (
+            f"Set by hand: drain_state {gate.raw_drain_state}, admission {gate.raw_admission}. The controller's next "
+            "tick adopts what tightens, pinned, and writes back what loosens."
+        )
+    elif gate.readable:
         ago_s = max(0, telemetry.at_ms - gate.since_ms) / 1000
         yield f"So since {_utc(gate.since_ms)} ({ago_s:.0f} s), by {gate.actor} ({gate.reason}); epoch {gate.epoch}."
     percent = round(gate.admission_ratio * 100)
@@ -73,6 +78,11 @@ def gate_lines(telemetry: Telemetry) -> Iterator[str]:
     if gate.decision:
         yield f"The controller's last decision: {gate.decision} ({gate.decision_reason})."
     yield from unblocks(telemetry)
+
+
+def edited_by_hand(gate: GateView) -> bool:
+    """Say whether the two raw keys contradict each other, which no move of the library leaves behind."""
+    return (gate.raw_drain_state == DrainState.ADMIT) != (gate.raw_admission == Admission.OPEN)
 
 
 def unblocks(telemetry: Telemetry) -> Iterator[str]:
@@ -113,8 +123,9 @@ def _unpinned(gate: GateView) -> Iterator[str]:
             return
 
 
-def order_said(order: Order, answer: GateAnswer, queue: str) -> Said:
-    """Say what became of a named person's order."""
+def order_said(order: Order, answer: GateAnswer, telemetry: Telemetry) -> Said:
+    """Say what became of a named person's order; `telemetry` was read after it."""
+    queue = telemetry.queue
     match Answer(answer.answer):
         case Answer.MOVED:
             return Said(True, _moved(order, answer, queue))
@@ -125,12 +136,8 @@ def order_said(order: Order, answer: GateAnswer, queue: str) -> Said:
         case Answer.DUPLICATES:
             return Said(False, "Confirmed duplicates are not acknowledged.", f"Audit their keys, then {_ACKNOWLEDGE}.")
         case Answer.UNREADABLE:
-            return Said(
-                False,
-                f"The gate of queue {queue} can't be read, so it stays closed.",
-                f"Where there is no queue yet, {_INIT}; where its contract is lost, "
-                f"`sluicegate queue apply {BY_NAME}`; else {_OPEN}.",
-            )
+            sentence = f"The gate of queue {queue} can't be read, so it stays closed and takes no such order."
+            return Said(False, sentence, "\n".join(unblocks(telemetry)))
         case other:
             return Said(False, f"The gate of queue {queue} answered {other}.", "`sluicegate gate show` says more.")
 
@@ -139,6 +146,8 @@ def _moved(order: Order, answer: GateAnswer, queue: str) -> str:
     known = f" {answer.acknowledged} confirmed duplicates are acknowledged." if answer.acknowledged else ""
     if order is Order.ACKNOWLEDGE:
         return known.strip()
+    if order is Order.RELEASE:
+        return f"The gate of queue {queue} is pinned no more and stays {answer.drain_state}."
     ended = f" Run {answer.run} was live: it is ended or rolls back." if answer.run else ""
     pinned = f", pinned ({answer.pin})" if answer.pin else ""
     return f"The gate of queue {queue} is {answer.drain_state} now{pinned}.{ended}{known}"

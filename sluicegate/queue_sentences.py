@@ -35,7 +35,8 @@ def stats_body(telemetry: Telemetry) -> dict[str, Any]:
 def stats_lines(telemetry: Telemetry) -> Iterator[str]:
     """Give the same for people, a line each."""
     slack = telemetry.deadline_slack_p10_seconds
-    yield f"queue {telemetry.queue}: gate {telemetry.gate.drain_state}"
+    pin = telemetry.gate.pin
+    yield f"queue {telemetry.queue}: gate {telemetry.gate.drain_state}{f', pinned: {pin}' if pin else ''}"
     yield (
         f"age p95 {telemetry.queue_age_p95_seconds:.1f} s, oldest {telemetry.oldest_job_age_seconds:.1f} s, "
         f"slack p10 {'no unfinished job' if slack is None else f'{slack:.1f} s'}"
@@ -46,8 +47,8 @@ def stats_lines(telemetry: Telemetry) -> Iterator[str]:
     yield f"{'all':<20}" + "".join(f"{getattr(telemetry, count):>9}" for count in _COUNTS)
 
 
-def decision_sentence(decision: Decision) -> str:
-    """Say what was decided, and when coming back may help."""
+def decision_sentence(decision: Decision, key: str | None) -> str:
+    """Say what was decided, and when coming back may help; without a key of its own a job's id is its key."""
     if decision.accepted:
         again = "was accepted before" if decision.replayed else "is accepted"
         return f"Job {decision.job_id} {again}."
@@ -56,7 +57,7 @@ def decision_sentence(decision: Decision) -> str:
         return f"{refused}\nThe key or the id belongs to another job: take one of its own."
     if decision.retry_after_s is None:
         return f"{refused}\nThat is final for this key."
-    return f"{refused}\nRepeat it with --key and the same key after {decision.retry_after_s:g} s."
+    return f"{refused}\nRepeat it after {decision.retry_after_s:g} s with --key {key or decision.job_id}."
 
 
 def job_lines(job_id: str, record: Mapping[str, Any]) -> Iterator[str]:

@@ -9,9 +9,16 @@ from collections.abc import Callable
 
 import pytest
 import redis
+import structlog
+from structlog.typing import FilteringBoundLogger
 
+from sluicegate.attempt import Attempt, Setting
+from sluicegate.clock import SystemClock
 from sluicegate.job import Call, CallKind, Job
-from sluicegate.store import Store
+from sluicegate.queue_clock import QueueClock
+from sluicegate.stop_report import Ended
+from sluicegate.store_link import StoreLink
+from sluicegate.worker_rules import rules_of
 from tests.lossy import LossyRelay
 from tests.queues import OpenQueue, OpenQueueFunction, contract_of, wait_until
 from tests.recovery import Recovery
@@ -400,9 +407,60 @@ def test_two_workers_share_the_jobs_and_none_is_done_twice(queue: OpenQueue) -> 
     assert sorted(calls) == sorted(ids)
 
 
-def test_the_store_of_a_worker_that_never_ran_can_be_stopped(redis_url: str) -> None:
-    worker = RunningWorker(redis_url, at_once)
-    with worker:
-        worker.ask_to_stop()
-    assert worker.said("worker_stopped")
-    assert isinstance(Store.connect(redis_url), Store)
+def attempt_of(queue: OpenQueue, job: Job, handler: Gatekeeper) -> Attempt:
+    """Give the attempt of a job that the test has claimed as w1."""
+    rules = rules_of(queue.store.settings())
+    assert rules is not None
+    clock = SystemClock()
+    log: FilteringBoundLogger = structlog.get_logger("test")
+    link = StoreLink(log, clock)
+    setting = Setting("w1", queue.store, link, handler, clock, QueueClock(clock), log, lambda: 0.5)
+    return Attempt(job, rules, setting)
+
+
+def test_a_job_whose_gate_closed_after_its_claim_is_put_back_uncalled(queue: OpenQueue) -> None:
+    job_id = queue.accepted()
+    job = queue.claimed()
+    queue.store.order("drain", "ada", "test")
+    keeper = Gatekeeper()
+    assert asyncio.run(attempt_of(queue, job, keeper).run()) is Ended.REQUEUED
+    assert keeper.calls == []
+    assert (queue.state(job_id), queue.record(job_id)["retries"]) == ("ready", "0")
+
+
+def test_a_drain_seen_between_the_gate_check_and_the_call_stops_the_call(queue: OpenQueue) -> None:
+    job_id = queue.accepted()
+    keeper = Gatekeeper()
+
+    async def stopped() -> Ended:
+        attempt = attempt_of(queue, queue.claimed(), keeper)
+        attempt.stop()
+        return await attempt.run()
+
+    assert asyncio.run(stopped()) is Ended.REQUEUED
+    assert keeper.calls == []
+    assert queue.state(job_id) == "ready"
+
+
+def test_a_worker_that_comes_too_late_makes_no_call(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(lease_ms=100)
+    job_id = queue.accepted()
+    job = queue.claimed()
+    queue.sweep_until(lambda: queue.state(job_id) == "unknown", "the loss of its lease")
+    keeper = Gatekeeper()
+    assert asyncio.run(attempt_of(queue, job, keeper).run()) is Ended.LOST
+    assert keeper.calls == []
+    assert queue.state(job_id) == "unknown"
+
+
+def test_a_job_with_too_little_time_left_expires_uncalled_with_its_event(queue: OpenQueue) -> None:
+    queue.accepted(deadline_s=1.0)
+    job = queue.claimed()
+    time.sleep(0.65)  # under the margin of 0.4 s
+    keeper = Gatekeeper()
+    with structlog.testing.capture_logs() as said:
+        assert asyncio.run(attempt_of(queue, job, keeper).run()) is Ended.EXPIRED
+    assert keeper.calls == []
+    (event,) = [entry for entry in said if entry["event"] == "job_expired"]
+    assert (event["job_id"], event["queue_class"], event["attempt"]) == (job.job_id, "lint-fix", 1)
+    assert event["deadline_slack_s"] < 0.4

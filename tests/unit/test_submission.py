@@ -1,0 +1,66 @@
+"""What a producer may submit: bounds, ids, keys and fingerprints."""
+
+from __future__ import annotations
+
+import pytest
+
+from sluicegate.errors import UsageError
+from sluicegate.submission import MAX_JOB_ID, MAX_KEY, MAX_PAYLOAD_BYTES, build_submission, new_job_id
+
+
+def test_ids_sort_by_time_and_differ_within_a_millisecond() -> None:
+    ids = [new_job_id(now_ms) for now_ms in (0, 1, 1_700_000_000_000, 1_700_000_000_001, 2**48 - 1)]
+    assert ids == sorted(ids)
+    assert {len(job_id) for job_id in ids} == {26}
+    assert len({new_job_id(7) for _ in range(1000)}) == 1000
+
+
+def test_the_key_is_the_id_unless_it_is_given() -> None:
+    assert build_submission("lint-fix", "{}", job_id="j1").idempotency_key == "j1"
+    assert build_submission("lint-fix", "{}", job_id="j1", idempotency_key="k1").idempotency_key == "k1"
+
+
+def test_the_fingerprint_is_of_class_and_payload_alone() -> None:
+    base = build_submission("lint-fix", "{}", job_id="j1")
+    same = build_submission("lint-fix", "{}", job_id="j2", idempotency_key="k", deadline_s=3, cost_class="browser")
+    assert base.fingerprint == same.fingerprint
+    assert base.fingerprint != build_submission("lint-fix", "{ }", job_id="j1").fingerprint
+    # Class and payload can't run into each other.
+    assert build_submission("ab", "c", job_id="j").fingerprint != build_submission("a", "bc", job_id="j").fingerprint
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"job_id": ""}, "job id"),
+        ({"job_id": "a b"}, "job id"),
+        ({"job_id": "x" * (MAX_JOB_ID + 1)}, "job id"),
+        ({"job_id": "é"}, "job id"),
+        ({"job_id": "j1\n"}, "job id"),
+        ({"job_id": "canary:x"}, "kept for canaries"),
+        ({"job_id": "j1:payload"}, "names payloads"),
+        ({"idempotency_key": ""}, "idempotency key"),
+        ({"idempotency_key": "k" * (MAX_KEY + 1)}, "idempotency key"),
+        ({"idempotency_key": "canary:run:x:1"}, "kept for canaries"),
+        ({"job_class": ""}, "class"),
+        ({"job_class": "a:\tb"}, "class"),
+        ({"cost_class": ""}, "cost class"),
+        ({"payload": "x" * (MAX_PAYLOAD_BYTES + 1)}, "payload"),
+        ({"payload": "\ud800"}, "not valid Unicode"),
+        ({"deadline_s": 0}, "deadline_s"),
+        ({"deadline_s": float("nan")}, "deadline_s"),
+        ({"deadline_ts": float("inf")}, "deadline_ts"),
+        ({"deadline_s": 1, "deadline_ts": 2}, "one deadline"),
+    ],
+)
+def test_a_field_outside_its_bound_is_named(fields: dict[str, object], named: str) -> None:
+    whole = {"job_class": "lint-fix", "payload": "{}", "job_id": "j1"} | fields
+    with pytest.raises(UsageError, match=named):
+        build_submission(**whole)  # type: ignore[arg-type]  # the columns of the table differ in type
+
+
+def test_the_bounds_themselves_are_allowed() -> None:
+    submission = build_submission(
+        "c" * 64, "x" * MAX_PAYLOAD_BYTES, job_id="j" * MAX_JOB_ID, idempotency_key="k" * MAX_KEY, deadline_s=0.001
+    )
+    assert (submission.size, submission.deadline_in_ms) == (MAX_PAYLOAD_BYTES, 1)
