@@ -1,0 +1,209 @@
+"""`sluicegate automation …` as its users call it: what it says, where, and its exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+import yaml
+
+from drill.children import Children
+from drill.ports import free_port
+from drill.readiness import answers_http
+from drill.topology import command
+from sluicegate.__main__ import dispatch
+from tests.automation_parts import ON_BOTH, RECOVERY, Queue, quick
+
+NAMED = ("--as", "ada", "--reason", "the provider is down")
+
+
+@pytest.fixture
+def queue(redis_url: str, tmp_path: Path) -> Iterator[Queue]:
+    queue = Queue(redis_url, quick(tmp_path))
+    yield queue
+    queue.close()
+
+
+class Terminal:
+    """Call commands against one server and hold what they say."""
+
+    def __init__(self, url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sys, "path", list(sys.path))
+        self._url = url
+        self._capsys = capsys
+
+    def __call__(self, *words: str, url: str = "") -> tuple[int, str, str]:
+        """Give the exit code, stdout and stderr."""
+        code = dispatch(["automation", *words, "--redis-url", url or self._url])
+        said = self._capsys.readouterr()
+        return code, said.out.strip(), said.err.strip()
+
+
+@pytest.fixture
+def terminal(redis_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    return Terminal(redis_url, capsys, monkeypatch)
+
+
+def test_a_run_is_opened_listed_shown_approved_and_aborted(queue: Queue, terminal: Terminal) -> None:
+    assert terminal("runs") == (0, "There is no run yet.", "")
+    code, out, err = terminal("run", RECOVERY.name, *NAMED)
+    assert (code, err) == (0, "")
+    found = re.fullmatch(r"Run (\S+) is open\.", out)
+    assert found is not None
+    run = found[1]
+    assert queue.state() == ("drain", None, None)
+
+    code, out, err = terminal("run", RECOVERY.name, *NAMED)
+    assert (code, out) == (1, "")
+    assert err.splitlines()[0] == f"Run {run} is live, so no other was opened."
+    assert f"sluicegate automation abort {run}" in err
+
+    assert terminal("runs")[1] == f"{run} {RECOVERY.name} running (by person, ada: the provider is down)"
+    listed = json.loads(terminal("runs", "--json")[1])
+    assert [(one["run_id"], one["state"]) for one in listed] == [(run, "running")]
+    shown = terminal("show", run)
+    assert shown[0] == 0
+    assert "opened" in shown[1].splitlines()[1]
+    assert json.loads(terminal("show", run, "--json")[1])["run"]["actor"] == "ada"
+
+    code, out, err = terminal("approve", run, *NAMED)
+    assert (code, out) == (1, "")
+    assert err == f"Run {run} is before its first step, which waits for no person; nothing was changed."
+    assert terminal("approve", run, "--step", "fix", *NAMED) == (0, f"Step fix of run {run} is approved.", "")
+    assert "was approved before" in terminal("approve", run, "--step", "fix", *NAMED)[1]
+
+    said = f"Run {run} is aborted; the gate is drain, pinned (rolled_back)."
+    assert terminal("abort", run, *NAMED) == (0, said, "")
+    assert queue.state() == ("drain", "rolled_back", "manual_operator_hold")
+    assert terminal("abort", *NAMED) == (1, "", f"Run {run} rolls back already, so nothing was changed.")
+    assert terminal("approve", run, "--step", "fix", *NAMED)[0] == 1
+    assert terminal("runs")[1].endswith("rollback_reason=manual_operator_hold")
+
+
+@ON_BOTH
+def test_the_kill_switch_says_what_it_is_and_rolls_a_live_run_back(queue: Queue, terminal: Terminal) -> None:
+    queue.open_run()
+    assert terminal("kill-switch", "on", *NAMED) == (0, "The kill switch is on.", "")
+    assert queue.look().kill_switch == "ada: the provider is down"
+    assert queue.state() == ("drain", "rolled_back", "manual_operator_hold")
+    assert terminal("kill-switch", "off", *NAMED) == (0, "The kill switch is off.", "")
+    assert queue.look().kill_switch == ""
+
+
+@ON_BOTH
+def test_what_is_not_there_is_said_with_exit_code_1(queue: Queue, terminal: Terminal) -> None:
+    for words in (("show", "r-none"), ("approve", "r-none", *NAMED), ("abort", "r-none", *NAMED)):
+        code, out, err = terminal(*words)
+        assert (code, out) == (1, "")
+        assert err.splitlines()[0] == "There is no run r-none."
+    code, _, err = terminal("abort", *NAMED)
+    assert (code, err.splitlines()[0]) == (1, "There is no live run, so nothing was changed.")
+
+
+def test_an_uninitialised_server_opens_no_run_and_stays_empty(
+    redis_url: str, tmp_path: Path, terminal: Terminal
+) -> None:
+    code, out, err = terminal("run", RECOVERY.name, *NAMED)
+    assert (code, out) == (1, "")
+    assert err.splitlines()[0] == "The gate's records are missing or unreadable, so no run was opened."
+    empty = Queue(redis_url, quick(tmp_path), initialised=False)
+    assert empty.client.keys("*") == []
+    empty.close()
+
+
+@ON_BOTH
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("run", "drain-and-recovr", *NAMED), "There is no runbook `drain-and-recovr`."),
+        (("run", RECOVERY.name, "--as", "ada", "--reason", ""), "--reason is ''"),
+        (("run", RECOVERY.name, "--as", "a\nb", "--reason", "x"), "--as is 'a\\nb'"),
+        (("run", RECOVERY.name, "--reason", "x"), "Missing option '--as'"),
+        (("approve", "r1", "--step", "drain", *NAMED), "'drain' is not one of 'fix', 'canary', 'approve'"),
+        (("kill-switch", "maybe", *NAMED), "'maybe' is not one of 'on', 'off'"),
+        (("runs", "--limit", "0"), "Invalid value for '--limit'"),
+    ],
+    ids=lambda value: " ".join(value)[:40] if isinstance(value, tuple) else "",
+)
+def test_bad_input_is_one_sentence_a_hint_and_exit_code_2(
+    words: tuple[str, ...], says: str, terminal: Terminal
+) -> None:
+    code, out, err = terminal(*words)
+    assert (code, out) == (2, "")
+    assert says in err.splitlines()[0]
+    assert len(err.splitlines()) == 2
+
+
+COMMANDS = {
+    "run": ("run", RECOVERY.name, *NAMED),
+    "runs": ("runs",),
+    "show": ("show", "r1"),
+    "approve": ("approve", "r1", "--step", "fix", *NAMED),
+    "abort": ("abort", *NAMED),
+    "kill-switch": ("kill-switch", "on", *NAMED),
+}
+
+
+@ON_BOTH
+@pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
+def test_a_server_that_is_down_is_one_sentence_without_its_password(words: tuple[str, ...], terminal: Terminal) -> None:
+    port = free_port()
+    code, out, err = terminal(*words, url=f"redis://:s3cret@127.0.0.1:{port}/0")
+    assert (code, out) == (1, "")
+    assert err.startswith(f"The queue's server at redis://***@127.0.0.1:{port}/0 does not answer: ")
+    assert len(err.splitlines()) == 1
+
+
+@ON_BOTH
+def test_serve_says_where_it_listens_and_ends_with_code_0_on_sigterm(
+    queue: Queue, tmp_path: Path, children: Children
+) -> None:
+    settings = tmp_path / "settings.yaml"
+    settings.write_text(yaml.safe_dump(queue.settings.model_dump(mode="json")), encoding="utf-8")
+    port = children.start_listening(
+        "automation",
+        lambda port: command("automation", "serve", "--settings", str(settings), "--port", str(port)),
+        answers_http("/readyz"),
+    )
+    pid = children.pids()["automation"]
+    text = httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False).text
+    assert "sluicegate_automation_ticks_total" in text
+    assert "drain_state" not in text, "what lives in the queue's server is the exporter's"
+    taken = _serve("--settings", str(settings), "--port", str(port))
+    assert taken.returncode == 2
+    assert f"cannot listen on 127.0.0.1:{port}: address already in use" in taken.stderr
+
+    os.kill(pid, signal.SIGTERM)
+    child = children._children["automation"]
+    assert child.wait_for_exit(5.0)
+    assert child.reap() == 0
+    said = [json.loads(line) for line in children.log_path("automation").read_text(encoding="utf-8").splitlines()]
+    serves = next(event for event in said if event["event"] == "automation_serves")
+    assert (serves["port"], serves["queue"]) == (port, "default")
+    with socket.socket() as again:
+        again.bind(("127.0.0.1", port))
+
+
+@ON_BOTH
+def test_serve_refuses_settings_that_no_step_could_use(server: object, tmp_path: Path) -> None:
+    body = quick(tmp_path, automation={"fix": {"hook_url": "ftp://fix.example/now"}}).model_dump(mode="json")
+    settings = tmp_path / "settings.yaml"
+    settings.write_text(yaml.safe_dump(body), encoding="utf-8")
+    done = _serve("--settings", str(settings))
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[0] == "The hook's URL 'ftp://fix.example/now' is not an http or https address."
+
+
+def _serve(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command("automation", "serve", *words), capture_output=True, text=True, timeout=30, check=False
+    )

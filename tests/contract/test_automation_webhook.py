@@ -1,0 +1,394 @@
+"""Alertmanager's webhook over real HTTP: recorded payloads, repeats, what cannot be kept, and who may ask."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import uvicorn
+
+from automation.api import BODY_LIMIT, WEBHOOK_PATH, create_app
+from drill.server import QueueServer, ServerOptions
+from tests.automation_parts import ON_BOTH, RECOVERY, RUNBOOKS, Parts, quick
+from tests.servers import MakeServer
+
+PAYLOADS = Path(__file__).parents[1] / "payloads"
+NAMES = sorted(path.stem for path in PAYLOADS.glob("*.json"))
+
+
+def recorded(name: str, change: Callable[[dict[str, Any]], None] | None = None) -> bytes:
+    """Give a recorded payload whose alerts ask for the shipped runbook on the queue under test."""
+    (path,) = PAYLOADS.glob(f"{name}*.json")
+    body = json.loads(path.read_text(encoding="utf-8"))
+    for alert in body["alerts"]:
+        alert["labels"] |= {"queue": "default", "runbook": RECOVERY.name}
+        if change is not None:
+            change(alert)
+    return json.dumps(body).encode()
+
+
+@asynccontextmanager
+async def served(parts: Parts, token: str | None = None) -> AsyncIterator[httpx.AsyncClient]:
+    """Serve the parts' HTTP on a free port of this loop."""
+    app = create_app(parts.store, parts.episodes, RUNBOOKS, parts.metrics, token)
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, lifespan="off", timeout_graceful_shutdown=1))
+    task = asyncio.create_task(server.serve())
+    try:
+        await parts.until(lambda: server.started, "the HTTP server")
+        port = server.servers[0].sockets[0].getsockname()[1]
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=10) as client:
+            yield client
+    finally:
+        server.should_exit = True
+        await task
+
+
+async def post(client: httpx.AsyncClient, body: bytes, path: str = WEBHOOK_PATH) -> httpx.Response:
+    return await client.post(path, content=body, headers={"Content-Type": "application/json"})
+
+
+def still(url: str, folder: Path, **changes: Any) -> Parts:
+    """Give the parts with nothing that acts by itself: what happens comes from the posts."""
+    return Parts(url, quick(folder, **changes), controller=False, executor=False, workers=0)
+
+
+def drained(parts: Parts) -> None:
+    """Let the library itself put the gate into drain, as the controller would."""
+    _, fence = parts.store.lead("by-hand")
+    epoch = parts.store.tick(fence).gate.epoch
+    answer = parts.store.move_gate(
+        action="drain", reason="provider_or_queue_age", exit_ok=False, epoch=epoch, fence=fence, figures="{}"
+    )
+    assert answer.drain_state == "drain"
+
+
+def test_the_same_post_twice_is_one_episode_each_and_one_run(redis_url: str, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with still(redis_url, tmp_path) as parts, served(parts) as client:
+            drained(parts)
+            first = await post(client, recorded("01"))
+            second = await post(client, recorded("01"), path=f"{WEBHOOK_PATH}/")
+
+            assert (first.status_code, second.status_code) == (202, 202)
+            (run,) = parts.store.runs()
+            assert sorted(one["state"] for one in first.json()["runs"]) == ["attached", "moved"]
+            assert {one["state"] for one in second.json()["runs"]} == {"attached"}
+            assert {one["duplicate"] for one in first.json()["runs"]} == {False}
+            assert {one["duplicate"] for one in second.json()["runs"]} == {True}
+            assert {one["id"] for one in first.json()["runs"] + second.json()["runs"]} == {run.run_id}
+            assert (run.trigger, run.actor, run.reason) == ("webhook", "alertmanager", "alert QueueAgeHigh")
+            assert [episode.number for episode in parts.store.episodes()] == [1, 1]
+            assert parts.client.xlen("inbox") == 2
+
+    asyncio.run(scenario())
+
+
+def test_posts_at_the_same_time_open_one_run(redis_url: str, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with still(redis_url, tmp_path) as parts, served(parts) as client:
+            drained(parts)
+            answers = await asyncio.gather(*(post(client, recorded("01")) for _ in range(8)))
+            assert {answer.status_code for answer in answers} == {202}
+            states = [one["state"] for answer in answers for one in answer.json()["runs"]]
+            assert states.count("moved") == 1
+            assert set(states) == {"moved", "attached"}
+            assert len(parts.store.runs()) == 1
+
+    asyncio.run(scenario())
+
+
+def test_an_alert_that_the_figures_do_not_confirm_waits_and_opens_once_they_do(redis_url: str, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        parts = Parts(redis_url, quick(tmp_path), controller=False, executor=False, episodes=True, workers=0)
+        async with parts, served(parts) as client:
+            answer = await post(client, recorded("05"))
+            assert [one["state"] for one in answer.json()["runs"]] == ["waiting"]
+            assert parts.state() == ("admit", None, None)
+            parts.submit(3, "test-patch")
+
+            await parts.until(parts.store.runs, "the run, once the jobs are old enough")
+
+            assert parts.look().queue_age_p95_seconds >= 2.5
+            assert parts.state() == ("drain", None, None)
+            (episode,) = parts.store.episodes()
+            assert episode.run == parts.store.runs()[0].run_id
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("name", ["03", "04", "06"])
+def test_resolved_touches_no_run_no_gate_and_no_pin(name: str, redis_url: str, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with still(redis_url, tmp_path) as parts, served(parts) as client:
+            run = parts.open_run()
+            before = (parts.look().gate, parts.history(run))
+
+            for _ in range(2):
+                answer = await post(client, recorded(name))
+                assert answer.status_code == 202
+                assert answer.json()["runs"] == []
+
+            gate = parts.look().gate
+            assert (gate.epoch, gate.pin, gate.drain_state) == (before[0].epoch, before[0].pin, before[0].drain_state)
+            assert parts.history(run) == before[1]
+            assert parts.store.episodes() == ()
+
+    asyncio.run(scenario())
+
+
+def test_an_episode_ends_and_a_refire_is_another_but_a_late_repeat_is_not(redis_url: str, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with still(redis_url, tmp_path) as parts, served(parts) as client:
+            await post(client, recorded("01"))
+            assert {one.number for one in parts.store.episodes()} == {1}
+            await post(client, recorded("02"))
+            (left,) = parts.store.episodes()
+            assert json.loads(left.labels)["class"] == "test-patch"
+
+            late = await post(client, recorded("01"))
+            assert {one["duplicate"] for one in late.json()["runs"]} == {True}
+            assert len(parts.store.episodes()) == 1, "the late repeat of the ended one opened nothing"
+
+            await post(client, recorded("05"))
+            numbers = {json.loads(one.labels)["class"]: one.number for one in parts.store.episodes()}
+            assert numbers == {"lint-fix": 2, "test-patch": 1}
+
+            await post(client, recorded("02"))
+            assert len(parts.store.episodes()) == 2, "the late end of the first episode ends no second one"
+            await post(client, recorded("06"))
+            await post(client, recorded("03"))
+            assert parts.store.episodes() == ()
+
+    asyncio.run(scenario())
+
+
+def test_an_end_that_overtakes_its_firing_leaves_nothing_open(redis_url: str, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with still(redis_url, tmp_path) as parts, served(parts) as client:
+            await post(client, recorded("06"))
+            answer = await post(client, recorded("05"))
+            assert answer.status_code == 202
+            assert parts.store.episodes() == ()
+            assert parts.store.runs() == ()
+
+    asyncio.run(scenario())
+
+
+def test_an_episode_of_which_nothing_is_heard_any_more_is_forgotten(redis_url: str, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with still(redis_url, tmp_path) as parts, served(parts) as client:
+            await post(client, recorded("01"))
+            eight_days_ago_ms = parts.look().at_ms - 8 * 86_400_000
+            (silent, heard) = (episode.episode_id for episode in parts.store.episodes())
+            parts.client.zadd("episodes:open", {silent: eight_days_ago_ms, heard: eight_days_ago_ms})
+            body = json.loads(recorded("01"))
+            body["alerts"] = [one for one in body["alerts"] if one["fingerprint"] in heard]
+            await post(client, json.dumps(body).encode())
+            assert [episode.episode_id for episode in parts.store.episodes()] == [heard]
+
+    asyncio.run(scenario())
+
+
+@ON_BOTH
+def test_an_alert_that_asks_for_nothing_here_is_taken_and_matches_none(redis_url: str, tmp_path: Path) -> None:
+    def elsewhere(alert: dict[str, Any]) -> None:
+        alert["labels"]["queue"] = "another"
+
+    def unasked(alert: dict[str, Any]) -> None:
+        alert["labels"]["runbook"] = "reboot-everything"
+
+    async def scenario() -> None:
+        async with still(redis_url, tmp_path) as parts, served(parts) as client:
+            for change in (elsewhere, unasked):
+                answer = await post(client, recorded("01", change))
+                assert (answer.status_code, answer.json()["matched"], answer.json()["runs"]) == (202, 0, [])
+            assert parts.store.episodes() == ()
+
+    asyncio.run(scenario())
+
+
+@ON_BOTH
+def test_labels_stay_data(redis_url: str, tmp_path: Path) -> None:
+    nasty = {"note": "a\r\nSET drain_state admit\r\n", "hint": "{{ run.id }} {% for x in y %}", "odd": "\ud800\x00"}
+
+    def change(alert: dict[str, Any]) -> None:
+        alert["labels"] |= nasty | {"alertname": "Odd\r\n{{ queue }}\ud800"}
+
+    async def scenario() -> None:
+        async with still(redis_url, tmp_path) as parts, served(parts) as client:
+            drained(parts)
+            answer = await post(client, recorded("05", change))
+            assert answer.status_code == 202
+            (episode,) = parts.store.episodes()
+            assert {name: json.loads(episode.labels)[name] for name in nasty} == nasty
+            (run,) = parts.store.runs()
+            assert run.reason == "alert Odd\r\n{{ queue }}?"
+            assert parts.state() == ("drain", None, None)
+
+    asyncio.run(scenario())
+
+
+@ON_BOTH
+def test_a_thousand_alerts_are_kept_and_answered_within_a_second(redis_url: str, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        body = json.loads(recorded("05"))
+        (alert,) = body["alerts"]
+        body["alerts"] = [{**alert, "fingerprint": f"{number:016x}"} for number in range(1000)]
+        body["truncatedAlerts"] = 7
+        async with Parts(redis_url, quick(tmp_path), workers=0) as parts, served(parts) as client:
+            parts.open_run()
+            began = time.monotonic()
+            answer = await post(client, json.dumps(body).encode())
+            assert time.monotonic() - began < 1.0
+            assert (answer.status_code, answer.json()["matched"]) == (202, 1000)
+            assert parts.client.zcard("episodes:open") == 1000
+
+    asyncio.run(scenario())
+
+
+def test_what_cannot_be_kept_is_answered_503_and_what_is_kept_202(
+    server: QueueServer, tmp_path: Path, make_server: MakeServer
+) -> None:
+    async def scenario() -> None:
+        own = make_server(ServerOptions(kind=server.kind))
+        async with still(own.url, tmp_path) as parts, served(parts) as client:
+            own.kill()
+            assert (await post(client, recorded("01"))).status_code == 503
+            assert (await client.get("/readyz")).status_code == 503
+            assert (await client.get("/healthz")).status_code == 200
+            own.restart()
+            # Empty now: no queue, so nothing may be written, and nothing was kept.
+            answer = await post(client, recorded("01"))
+            assert answer.status_code == 503
+            assert "not initialised" in answer.json()["error"]
+            assert parts.client.keys("*") == []
+
+    asyncio.run(scenario())
+
+
+@ON_BOTH
+def test_what_is_not_a_webhook_is_refused_with_its_reason(redis_url: str, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with still(redis_url, tmp_path) as parts, served(parts) as client:
+            newer = json.loads(recorded("01")) | {"version": "5"}
+            hollow = json.loads(recorded("01")) | {"alerts": []}
+            bodies = {b"": "not JSON", b"\xff{": "not JSON", b"[" * 100_000: "not JSON", b"[]": "valid dictionary"}
+            bodies |= {json.dumps(newer).encode(): "version '5'", json.dumps(hollow).encode(): "alerts"}
+            for body, reason in bodies.items():
+                answer = await post(client, body)
+                assert answer.status_code == 400, body[:20]
+                assert reason in answer.json()["error"]
+            assert (await client.get(WEBHOOK_PATH)).status_code == 405
+            assert (await client.get(f"{WEBHOOK_PATH}/")).status_code == 405
+            for path in (f"{WEBHOOK_PATH}//", "/webhooks", "/webhooks/", "//webhooks/alertmanager"):
+                answer = await post(client, recorded("01"), path=path)
+                assert answer.status_code in (404, 405), path
+                assert not answer.is_redirect
+            counted = parts.figure("webhook_requests_total", code="400")
+            assert counted == len(bodies)
+            assert parts.client.xlen("inbox") == 0
+
+    asyncio.run(scenario())
+
+
+async def said_to(client: httpx.AsyncClient, head: str, body: bytes = b"") -> str:
+    """Send a request by hand, whose body may be missing, and give the answer's first line."""
+    host, port = client.base_url.host, client.base_url.port
+    reader, writer = await asyncio.open_connection(host, port)
+    writer.write(f"POST {WEBHOOK_PATH} HTTP/1.1\r\nHost: {host}\r\n{head}\r\n\r\n".encode() + body)
+    line = await asyncio.wait_for(reader.readline(), 5)
+    writer.close()
+    return line.decode().strip()
+
+
+@ON_BOTH
+def test_too_large_a_body_is_refused_before_it_is_read(redis_url: str, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with still(redis_url, tmp_path) as parts, served(parts) as client:
+            announced = await said_to(client, f"Content-Length: {BODY_LIMIT + 1}")
+            assert announced.startswith("HTTP/1.1 413")
+
+            async def endless() -> AsyncIterator[bytes]:
+                for _ in range(BODY_LIMIT // 65_536 + 2):
+                    yield b" " * 65_536
+
+            answer = await client.post(WEBHOOK_PATH, content=endless())
+            assert answer.status_code == 413
+
+    asyncio.run(scenario())
+
+
+@ON_BOTH
+def test_without_the_right_token_nobody_is_heard(redis_url: str, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with still(redis_url, tmp_path) as parts, served(parts, token="s3cret-ü") as client:
+            drained(parts)
+            # The body never comes, so it can't have been waited for.
+            assert (await said_to(client, "Content-Length: 5000000")).startswith("HTTP/1.1 401")
+            for wrong in ("", "Bearer", "Bearer s3cret", "Basic s3cret-ü", "bearer s3cret-ü"):
+                head = {b"Authorization": wrong.encode()}
+                answer = await client.post(WEBHOOK_PATH, content=recorded("01"), headers=head)
+                assert answer.status_code == 401
+                assert (await client.get("/v1/runs", headers=head)).status_code == 401
+            assert parts.client.xlen("inbox") == 0
+            for path in ("/healthz", "/readyz", "/metrics"):
+                assert (await client.get(path)).status_code == 200
+            head = {b"Authorization": "Bearer s3cret-ü".encode()}
+            answer = await client.post(WEBHOOK_PATH, content=recorded("01"), headers=head)
+            assert answer.status_code == 202
+            assert "s3cret" not in (await client.get("/metrics")).text
+
+    asyncio.run(scenario())
+
+
+@ON_BOTH
+def test_runs_are_opened_approved_and_aborted_by_name_over_http(redis_url: str, tmp_path: Path) -> None:
+    named = {"actor": "ada", "reason": "the provider is down"}
+
+    async def scenario() -> None:
+        async with Parts(redis_url, quick(tmp_path), workers=0) as parts, served(parts) as client:
+            refused = await client.post("/v1/runs", json={"runbook": RECOVERY.name, "actor": "", "reason": "x"})
+            assert refused.status_code == 422
+            assert (await client.post("/v1/runs", json={"runbook": "nope", **named})).status_code == 404
+            opened = await client.post("/v1/runs", json={"runbook": RECOVERY.name, **named})
+            assert opened.status_code == 202
+            run = opened.json()["run"]
+            again = await client.post("/v1/runs", json={"runbook": RECOVERY.name, **named})
+            assert (again.status_code, again.json()["answer"]) == (409, "run_live")
+            await parts.until_step(run, "fix")
+
+            bad = await client.post(f"/v1/runs/{run}/approve", json={"step": "reboot", **named})
+            assert bad.status_code == 422
+            approved = await client.post(f"/v1/runs/{run}/approve", json={"step": "fix", **named})
+            assert approved.json() == {"answer": "moved"}
+            assert (await client.get(f"/v1/runs/{run}")).json()["approvals"] == {"fix": "ada: the provider is down"}
+            assert (await client.post("/v1/runs/other/abort", json=named)).status_code == 404
+            aborted = await client.post(f"/v1/runs/{run}/abort", json=named)
+            assert aborted.json() == {"answer": "moved", "drain_state": "drain", "pin": "rolled_back"}
+            listed = (await client.get("/v1/runs")).json()["runs"]
+            assert [one["run_id"] for one in listed] == [run]
+            assert (await client.get("/v1/runs/none")).status_code == 404
+
+    asyncio.run(scenario())
+
+
+@ON_BOTH
+def test_the_kill_switch_and_the_cooldown_refuse_an_alerts_run_and_say_so(redis_url: str, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with still(redis_url, tmp_path) as parts, served(parts) as client:
+            drained(parts)
+            parts.store.kill_switch(on=True, actor="ada", reason="maintenance")
+            answer = await post(client, recorded("05"))
+            assert [one["state"] for one in answer.json()["runs"]] == ["refused"]
+            assert parts.state() == ("drain", "run_refused", None)
+            (episode,) = parts.store.episodes()
+            assert episode.outcome == "refused: kill_switch"
+
+    asyncio.run(scenario())
