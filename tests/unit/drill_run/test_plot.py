@@ -1,0 +1,89 @@
+"""The picture: well-formed, small, and true to its numbers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import pytest
+
+from drill.picture import picture_of
+from drill.plot import Bound, Line, Moment, Panel, Picture, Span, draw
+from drill.timeline import Mark
+from tests.unit.drill_run.story import AT_MS, story, timeline
+
+SVG = "{http://www.w3.org/2000/svg}"
+EMPTY = Picture("a drill", 10.0, (), (), (), ())
+
+
+def panel(*values: float | None, **fields: object) -> Panel:
+    points = tuple((float(number), value) for number, value in enumerate(values))
+    return replace(Panel("age", (Line("p95", points),)), **fields)
+
+
+def polylines(picture: Picture) -> list[list[tuple[float, float]]]:
+    root = ElementTree.fromstring(draw(picture))
+    found = []
+    for line in root.iter(f"{SVG}polyline"):
+        pairs = (point.split(",") for point in line.attrib["points"].split())
+        found.append([(float(x), float(y)) for x, y in pairs])
+    return found
+
+
+def test_a_gap_cuts_the_curve() -> None:
+    assert [len(piece) for piece in polylines(replace(EMPTY, panels=(panel(1, 2, None, 3, 4, 5),)))] == [2, 3]
+
+
+def test_a_level_stretch_needs_two_points_only() -> None:
+    assert [len(piece) for piece in polylines(replace(EMPTY, panels=(panel(5, 5, 5, 5, 5, 7),)))] == [3]
+
+
+def test_higher_values_stand_higher_and_later_ones_further_right() -> None:
+    ((first, second, third),) = polylines(replace(EMPTY, panels=(panel(0, 10, 5, at_least=10.0),)))
+    assert first[0] < second[0] < third[0]
+    assert second[1] < third[1] < first[1]
+
+
+def test_what_lies_above_at_most_is_drawn_at_the_edge() -> None:
+    ((low, high, edge),) = polylines(replace(EMPTY, panels=(panel(0, 900, 10, at_least=10.0, at_most=10.0),)))
+    assert high[1] == edge[1] < low[1]
+
+
+def test_negative_values_keep_their_place_below_zero() -> None:
+    ((below, zero),) = polylines(replace(EMPTY, panels=(panel(-5, 0, at_least=10.0),)))
+    assert below[1] > zero[1]
+
+
+def test_text_is_escaped() -> None:
+    picture = replace(EMPTY, title="<script>&", states=(Span("a<b", 0, 9),), moments=(Moment("x > 'y'", 2),))
+    text = draw(picture)
+    assert "<script>" not in text
+    assert ElementTree.fromstring(text).attrib["aria-label"] == "<script>&"
+
+
+def test_labels_of_close_bounds_do_not_overlap() -> None:
+    bounds = (Bound("drain", 5.0), Bound("reject", 4.9), Bound("recovered", 4.8))
+    root = ElementTree.fromstring(draw(replace(EMPTY, panels=(panel(1, at_least=30.0, bounds=bounds),))))
+    heights = sorted(float(text.attrib["y"]) for text in root.iter(f"{SVG}text") if text.attrib["font-size"] == "9")
+    assert len(heights) == 3
+    assert all(after - before >= 10 for before, after in zip(heights, heights[1:], strict=False))
+
+
+def test_the_gates_states_are_drawn_from_its_log_without_a_gap() -> None:
+    picture = picture_of(story(), "title")
+    assert [span.label for span in picture.states] == ["admit", "reject_new", "drain", "recovering", "admit"]
+    for before, after in zip(picture.states, picture.states[1:], strict=False):
+        assert before.to_s == after.from_s
+    assert picture.states[0].from_s == 0
+    assert picture.states[-1].to_s == picture.seconds == 36
+
+
+def test_what_the_drill_did_is_numbered_in_the_picture() -> None:
+    marked = story(timeline=timeline(marks=[Mark(AT_MS + 3000, "fault_on", "latency on every call")]))
+    assert re.search(r">3\.0 s  latency on every call<", draw(picture_of(marked, "title")))
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1.0, 59.0, 3600.0])
+def test_any_length_can_be_drawn(seconds: float) -> None:
+    ElementTree.fromstring(draw(replace(EMPTY, seconds=seconds, panels=(panel(0.0, 0.02),))))

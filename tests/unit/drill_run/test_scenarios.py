@@ -1,0 +1,103 @@
+"""The table of scenarios, and the conditions that their phases wait for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import drill.scenarios
+from drill.scenarios import DEFAULT, SCENARIOS, conditions
+from drill.scenarios.scenario import Condition, Scenario, View
+from drill.timeline import Look
+from tests.unit.drill_run.story import AT_MS, entry, history, move, sample, submission
+
+SHARED = {"__init__", "scenario", "conditions", "faults"}
+
+
+def test_there_is_one_file_a_scenario_and_both_bear_the_same_name() -> None:
+    folder = Path(drill.scenarios.__file__).parent
+    files = {path.stem.replace("_", "-") for path in folder.glob("*.py") if path.stem not in SHARED}
+    assert files == set(SCENARIOS)
+    assert DEFAULT == "provider-degradation"
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
+def test_phases_and_expectations_have_names_of_their_own(scenario: Scenario) -> None:
+    assert all(phase.within_s > 0 and phase.text and phase.until.name for phase in scenario.phases)
+    for names in (
+        [phase.name for phase in scenario.phases],
+        [expectation.name for expectation in scenario.expectations],
+    ):
+        assert len(set(names)) == len(names)
+
+
+def view(at_s: float = 10, phase_from_s: float = 5, **fields: Any) -> View:
+    known: dict[str, Any] = {"gate_log": (), "runs": (), "workers": (), "firing": (), **fields}
+    submissions = known.pop("submissions", ())
+    telemetry = known.pop("telemetry", sample(at_s))
+    look = Look(telemetry=telemetry, **known)
+    return View(look, AT_MS + round(phase_from_s * 1000), at_s - phase_from_s, submissions)
+
+
+ACCEPTED = tuple(submission(number, 5 + number) for number in range(1, 6))
+RUN = history(entry(6, "snapshot", "done"), state="rolled_back")
+
+CASES: list[tuple[str, Condition, View, bool]] = [
+    ("not yet", conditions.lasted(6), view(), False),
+    ("long enough", conditions.lasted(5), view(), True),
+    ("healthy", conditions.healthy_for(5), view(submissions=ACCEPTED), True),
+    ("nobody submits", conditions.healthy_for(5), view(), False),
+    ("gate closed", conditions.healthy_for(5), view(submissions=ACCEPTED, telemetry=sample(10, "drain")), False),
+    ("no move", conditions.gate_reaches("drain", "x"), view(), False),
+    (
+        "another reason",
+        conditions.gate_reaches("drain", "x"),
+        view(gate_log=(move(6, "admit", "drain", "y", epoch=1),)),
+        False,
+    ),
+    ("moved", conditions.gate_reaches("drain", "x"), view(gate_log=(move(6, "admit", "drain", "x", epoch=1),)), True),
+    ("no run", conditions.run_opened(), view(), False),
+    ("run", conditions.run_opened(), view(runs=(RUN,)), True),
+    ("step not reached", conditions.step_reached("drain", "done"), view(runs=(RUN,)), False),
+    ("step reached", conditions.step_reached("snapshot", "done"), view(runs=(RUN,)), True),
+    ("another end", conditions.run_ends("succeeded"), view(runs=(RUN,)), False),
+    ("the end", conditions.run_ends("rolled_back"), view(runs=(RUN,)), True),
+    ("not green", conditions.turned_green(), view(), False),
+    (
+        "green",
+        conditions.turned_green(),
+        view(gate_log=(move(6, "recovering", "recovering", "canaries_green", epoch=1),)),
+        True,
+    ),
+    ("none refused", conditions.refused("r"), view(submissions=ACCEPTED), False),
+    ("refused before the phase", conditions.refused("r"), view(submissions=(submission(1, 4, "r"),)), False),
+    ("refused", conditions.refused("r"), view(submissions=(*ACCEPTED, submission(6, 9, "r"))), True),
+    ("refused too briefly", conditions.refused_for("r", 6), view(submissions=(submission(6, 9, "r"),)), False),
+    ("refused long enough", conditions.refused_for("r", 2), view(submissions=(submission(6, 9, "r"),)), True),
+    ("accepted", conditions.accepted_for(3), view(submissions=ACCEPTED), True),
+    ("accepted but once", conditions.accepted_for(3), view(submissions=(*ACCEPTED, submission(6, 9, "r"))), False),
+    ("refused earlier", conditions.accepted_for(3), view(submissions=(submission(6, 6, "r"), *ACCEPTED)), True),
+    ("known", conditions.unknown_jobs(), view(), False),
+    ("unknown", conditions.unknown_jobs(), view(telemetry=sample(10, unknown=1)), True),
+]
+
+
+@pytest.mark.parametrize(("condition", "seen", "holds"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_a_condition_holds_when_what_it_waits_for_is_seen(condition: Condition, seen: View, holds: bool) -> None:
+    assert condition.holds(seen) is holds
+    assert condition.name
+    assert condition.seen(seen)
+
+
+def test_what_is_seen_of_a_missed_condition_helps_to_find_out_why() -> None:
+    stuck = view(
+        runs=(history(entry(6, "fix", "started", "waits"), state="running"),),
+        telemetry=replace(sample(10, "drain"), queue_age_p95_seconds=31.2),
+    )
+    text = conditions.run_ends("succeeded").seen(stuck)
+    assert "is running, last entry fix started waits" in text
+    assert "state=drain" in text
+    assert "queue_age_p95_seconds=31.2" in text
