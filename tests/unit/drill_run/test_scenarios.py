@@ -12,7 +12,8 @@ import drill.scenarios
 from drill.scenarios import DEFAULT, SCENARIOS, conditions
 from drill.scenarios.scenario import Condition, Scenario, View
 from drill.timeline import Look
-from tests.unit.drill_run.story import AT_MS, entry, history, move, sample, submission
+from tests.unit.drill_run.story import entry, history, move, sample, submission
+from tests.unit.exporter.telemetries import AT_MS
 
 SHARED = {"__init__", "scenario", "conditions", "faults"}
 

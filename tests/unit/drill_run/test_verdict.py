@@ -17,7 +17,6 @@ from drill.timeline import Mark, PhaseRecord, Report
 from drill.verdict import Expectation, Verdict, judge
 from sluicegate.records import AlertName
 from tests.unit.drill_run.story import (
-    AT_MS,
     RUN,
     effect,
     entry,
@@ -30,6 +29,7 @@ from tests.unit.drill_run.story import (
     submission,
     timeline,
 )
+from tests.unit.exporter.telemetries import AT_MS
 
 MAIN_JOB = SCENARIOS["provider-degradation"]
 
@@ -188,7 +188,15 @@ def holds(expectation: Expectation, **spoilt: Any) -> bool:
 
 
 def test_no_evidence_at_all_passes_nothing_that_was_to_happen() -> None:
-    nothing = {"gate_log": (), "runs": (), "submissions": (), "jobs": (), "effects": (), "firing": (), "targets": {}}
+    nothing: dict[str, Any] = {
+        "gate_log": (),
+        "runs": (),
+        "submissions": (),
+        "jobs": (),
+        "effects": (),
+        "firing": (),
+        "targets": {},
+    }
     rows = set(failed(judge(MAIN_JOB.expectations, story(**nothing))))
     assert rows >= {
         "the gate moves in order",
