@@ -113,10 +113,10 @@ local function gate_figures(q, g)
     canary_ok = g.canary_ok, canary_failed = g.canary_failed, ramp = g.ramp, limit_at = g.limit_at,
     admitted_percent = q.s and G.admitted_percent(q, g) or 0, reopened_at = g.reopened_at,
     green_backlog = g.green_backlog, window = g.window,
-    seen = tonumber(text_of(q.p .. 'control:seen')) or 0, duplicates = math.max(0, g.confirmed - g.acknowledged),
+    seen = whole_number(text_of(q.p .. 'control:seen')) or 0, duplicates = math.max(0, g.confirmed - g.acknowledged),
     raw_drain_state = g.raw_state, raw_admission = g.raw_admission,
     run = g.run and { id = g.run.id, runbook = g.run.runbook, state = g.run.state, verb = g.run.verb or '',
-      step = tonumber(g.run.step) or 0 } or nil,
+      step = whole_number(g.run.step) or 0 } or nil,
     decision = decision.action or '', decision_reason = decision.reason or '',
   }
 end
@@ -148,7 +148,7 @@ function F.observe(q, g)
   body.window_ms = q.s.timings.provider_window_ms
   body.canaries_required = q.s.canaries_required
   body.thresholds = q.s.thresholds
-  body.snapshot_at = tonumber(text_of(p .. 'control:snapshot')) or 0
+  body.snapshot_at = whole_number(text_of(p .. 'control:snapshot')) or 0
   body.classes = {}
   for class, declared in pairs(q.s.classes) do body.classes[class] = class_figures(q, class, declared) end
   if not q.s.strict_classes then body.classes.other = class_figures(q, 'other') end

@@ -77,7 +77,7 @@ function J.enter(q, job, head)
       redis.call('ZADD', p .. 'queue:enqueued:' .. class, job.eligible, id)
       redis.call('ZADD', p .. 'queue:ready:' .. class, job.deadline, id)
     end
-    redis.call('LPUSH', p .. 'queue:wake', '1')
+    put('LPUSH', p .. 'queue:wake', '1')
     redis.call('LTRIM', p .. 'queue:wake', 0, 15)
   elseif job.state == 'delayed' then
     redis.call('ZADD', p .. 'queue:delayed', job.ready_at, id)

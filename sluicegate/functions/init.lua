@@ -37,6 +37,8 @@ function commands.apply_settings(q)
   if was == q.a.digest then return { answer = 'unchanged', was = was } end
   put('HSET', q.p .. 'queue:settings', 'contract', q.a.contract, 'digest', q.a.digest, 'actor', q.a.actor, 'reason',
     q.a.reason, 'at', digits(q.now))
+  q.s = settings_of(q.p)
+  g = G.read(q) -- where the settings alone were lost, the gate stands as before
   G.log(q, g, { from = g.drain_state, to = g.drain_state, reason = 'settings_applied', actor = q.a.actor,
     note = was .. ' -> ' .. q.a.digest .. ': ' .. q.a.reason })
   return { answer = 'moved', was = was }
