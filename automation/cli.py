@@ -112,12 +112,12 @@ def show(
         typer.echo(line)
 
 
-@app.command(epilog="Example: sluicegate automation approve 20261129T144638-1a2b --as ann --reason 'switched over'")
+@app.command(epilog="Example: sluicegate automation approve 20261129T144638-1a2b fix --as ann --reason 'switched over'")
 def approve(
     run_id: RunId,
     actor: Actor,
     reason: Why,
-    step: Annotated[Waiting | None, typer.Option(help="The step; the one the run is in, if it is not named.")] = None,
+    step: Annotated[Waiting | None, typer.Argument(help="The step; the one the run is in, if not named.")] = None,
     settings: SettingsFile = None,
     redis_url: RedisUrl = None,
     queue: Queue = None,

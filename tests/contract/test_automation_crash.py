@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
-from collections.abc import Iterator, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,9 @@ from drill.topology import command
 from sluicegate.settings import Settings
 from sluicegate.worker import Worker
 from tests.automation_parts import ON_BOTH, Provider, Queue, quick, until
+from tests.outside_system import Outside, outside
+
+__all__ = ["outside"]  # a fixture
 
 pytestmark = [ON_BOTH, pytest.mark.timeout(180)]
 
@@ -27,54 +28,6 @@ TIMINGS = {"run_lease_s": 2, "limit_grace_s": 6, "ramp_step_s": 1, "controller_s
 # The others are short: a process that dies in them is killed with the slow tests.
 LONG_STEPS = ("drain", "fix", "reopen")
 STEPS = ("freeze", "snapshot", "drain", "fix", "recover", "canary", "burn_down", "reopen")
-
-
-class Outside:
-    """Be the system that a hook fixes: it counts calls by key, holds answers back on demand, and can be probed."""
-
-    def __init__(self) -> None:
-        self.calls: list[str] = []
-        self.answers = threading.Event()
-        self.answers.set()
-        self.fixed = threading.Event()
-        outside = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                outside.calls.append(self.headers["Idempotency-Key"])
-                outside.answers.wait(30)
-                outside.fixed.set()
-                self._say(204)
-
-            def do_GET(self) -> None:
-                self._say(204 if outside.fixed.is_set() else 503)
-
-            def _say(self, code: int) -> None:
-                try:
-                    self.send_response(code)
-                    self.end_headers()
-                except OSError:
-                    pass  # the caller was killed
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-
-    def close(self) -> None:
-        self.answers.set()
-        self._server.shutdown()
-        self._server.server_close()
-
-
-@pytest.fixture
-def outside() -> Iterator[Outside]:
-    outside = Outside()
-    yield outside
-    outside.close()
 
 
 class Services:
@@ -180,10 +133,10 @@ def test_a_call_whose_outcome_died_with_its_service_is_probed(
         phases = [entry.phase for entry in queue.journal(run, verb="fix") if entry.phase not in ("claimed", "paged")]
         key = f"{run}/fix"
         if probed_done:
-            assert outside.calls == [key]
+            assert outside.keys == [key]
             assert phases == ["started", "intent", "unknown", "outcome", "done"]
         else:
-            assert set(outside.calls) == {key}
+            assert set(outside.keys) == {key}
             assert phases[:3] == ["started", "intent", "unknown"]
         queue.close()
 
@@ -198,28 +151,30 @@ def test_a_stopped_owner_that_goes_on_past_its_lease_is_refused_and_counted(
         queue = Queue(redis_url, quick(tmp_path, timings=TIMINGS, automation={"fix": hooks}))
         services = Services(children, queue.settings)
         services.start("first")
+        services.start("second")
         outside.answers.clear()
         run = queue.open_run()
         await until(lambda: outside.calls, "the call")
         first = queue.history(run).run.owner
-        children.suspend("first")
-        services.start("second")
+        name = next(name for name, pid in children.pids().items() if f":{pid}:" in first)
+        # The process that waits for the hook's answer stands still until the other has gone on from there.
+        children.suspend(name)
         outside.fixed.set()
-        await until(lambda: queue.journal(run, "done", "fix"), "the fix by the second", 20)
+        await until(lambda: queue.journal(run, "done", "fix"), "the fix by the other", 20)
         second = queue.history(run).run.owner
         assert second != first
         assert queue.look().counters.get("fenced_steps", 0) == 0
 
         outside.answers.set()
-        children.resume("first")
+        children.resume(name)
 
         await until(lambda: queue.look().counters.get("fenced_steps", 0) == 1, "the refusal of the late step")
-        await until(lambda: any(event["event"] == "run_fenced" for event in services.said("first")), "its word")
+        await until(lambda: any(event["event"] == "run_fenced" for event in services.said(name)), "its word")
         owners = [entry.actor for entry in queue.journal(run) if entry.phase in ("outcome", "done")]
         last = owners.index(second)
         assert set(owners[:last]) == {first}
         assert set(owners[last:]) == {second}
-        assert outside.calls == [f"{run}/fix"]
+        assert outside.keys == [f"{run}/fix"]
         queue.close()
 
     asyncio.run(scenario())

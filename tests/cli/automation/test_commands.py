@@ -78,14 +78,14 @@ def test_a_run_is_opened_listed_shown_approved_and_aborted(queue: Queue, termina
     code, out, err = terminal("approve", run, *NAMED)
     assert (code, out) == (1, "")
     assert err == f"Run {run} is before its first step, which waits for no person; nothing was changed."
-    assert terminal("approve", run, "--step", "fix", *NAMED) == (0, f"Step fix of run {run} is approved.", "")
-    assert "was approved before" in terminal("approve", run, "--step", "fix", *NAMED)[1]
+    assert terminal("approve", run, "fix", *NAMED) == (0, f"Step fix of run {run} is approved.", "")
+    assert "was approved before" in terminal("approve", run, "fix", *NAMED)[1]
 
     said = f"Run {run} is aborted; the gate is drain, pinned (rolled_back)."
     assert terminal("abort", run, *NAMED) == (0, said, "")
     assert queue.state() == ("drain", "rolled_back", "manual_operator_hold")
     assert terminal("abort", *NAMED) == (1, "", f"Run {run} rolls back already, so nothing was changed.")
-    assert terminal("approve", run, "--step", "fix", *NAMED)[0] == 1
+    assert terminal("approve", run, "fix", *NAMED)[0] == 1
     assert terminal("runs")[1].endswith("rollback_reason=manual_operator_hold")
 
 
@@ -128,7 +128,7 @@ def test_an_uninitialised_server_opens_no_run_and_stays_empty(
         (("run", RECOVERY.name, "--as", "ada", "--reason", ""), "--reason is ''"),
         (("run", RECOVERY.name, "--as", "a\nb", "--reason", "x"), "--as is 'a\\nb'"),
         (("run", RECOVERY.name, "--reason", "x"), "Missing option '--as'"),
-        (("approve", "r1", "--step", "drain", *NAMED), "'drain' is not one of 'fix', 'canary', 'approve'"),
+        (("approve", "r1", "drain", *NAMED), "'drain' is not one of 'fix', 'canary', 'approve'"),
         (("kill-switch", "maybe", *NAMED), "'maybe' is not one of 'on', 'off'"),
         (("runs", "--limit", "0"), "Invalid value for '--limit'"),
     ],
@@ -147,7 +147,7 @@ COMMANDS = {
     "run": ("run", RECOVERY.name, *NAMED),
     "runs": ("runs",),
     "show": ("show", "r1"),
-    "approve": ("approve", "r1", "--step", "fix", *NAMED),
+    "approve": ("approve", "r1", "fix", *NAMED),
     "abort": ("abort", *NAMED),
     "kill-switch": ("kill-switch", "on", *NAMED),
 }
