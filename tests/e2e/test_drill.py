@@ -1,0 +1,57 @@
+"""Whole fast drills on real parts: the main job, a crash in mid-drain, and a path that never recovers."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from drill.controls import PROVIDER_PROXY
+from tests.running_drill import Places, run
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(150)]
+AT_MOST_S = 60
+
+
+def passed(tmp_path: Path, scenario: str, *arguments: str) -> Path:
+    """Run a scenario, check that it passed, left nothing behind and wrote its report; return the report's folder."""
+    places = Places.below(tmp_path)
+    code, output = run(places, "--scenario", scenario, *arguments)
+    assert code == 0, output
+    assert f"verdict: {scenario} (fast) passed" in output
+    assert places.left() == []
+    report = places.reports / "latest"
+    samples = json.loads((report / "figures.json").read_text())["samples"]
+    assert (samples[-1]["at_ms"] - samples[0]["at_ms"]) / 1000 <= AT_MOST_S
+    return report
+
+
+def test_provider_degradation_is_recovered_through_a_real_alert(tmp_path: Path) -> None:
+    report = passed(tmp_path, "provider-degradation", "--seed", "7")
+    figures = json.loads((report / "figures.json").read_text())
+    states = [sample["drain_state"] for sample in figures["samples"]]
+    assert list(dict.fromkeys(states)) == ["admit", "reject_new", "drain", "recovering"]
+    assert states[-1] == "admit"
+    assert any(alert["alert"] == "SluicegateQueueAgeCritical" for alert in figures["alerts"])
+    records = [json.loads(line) for line in (report / "audit.jsonl").read_text().splitlines()]
+    assert any(record.get("trigger") == "webhook" or "webhook" in record.get("text", "") for record in records)
+    page = (report / "index.html").read_text()
+    assert PROVIDER_PROXY in page
+    assert re.search(r"Prometheus \d+\.\d+", page)
+    assert re.search(r"(Redis|Valkey) \d+\.\d+", page)
+    assert (report / "drill.svg").stat().st_size < 200_000
+
+
+def test_a_run_whose_executor_is_killed_in_mid_drain_is_resumed_and_finishes(tmp_path: Path) -> None:
+    report = passed(tmp_path, "executor-crash")
+    records = [json.loads(line) for line in (report / "audit.jsonl").read_text().splitlines()]
+    owners = [record["actor"] for record in records if record["log"] == "journal" and record["phase"] == "claimed"]
+    assert len(set(owners)) == 2
+
+
+def test_a_path_that_never_recovers_ends_closed_and_pinned(tmp_path: Path) -> None:
+    report = passed(tmp_path, "never-recovers")
+    last = json.loads((report / "figures.json").read_text())["samples"][-1]
+    assert (last["drain_state"], last["rollback_reason"]) == ("drain", "canary_failed")
