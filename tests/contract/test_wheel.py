@@ -13,6 +13,9 @@ import pytest
 
 from sluicegate.__main__ import WORDS
 
+# One worker builds and installs once for all of them.
+pytestmark = pytest.mark.xdist_group("wheel")
+
 PARTS = ("exporter", "rules", "runbooks", "automation", "dashboards", "drill")
 FOREIGN = "rules==3.5"  # django-rules: its top-level name is that of one of our parts
 
