@@ -90,13 +90,20 @@ class AsyncProducer:
 
         That is also what a full producer raises: nothing was sent, and asking again later is as safe as ever.
         """
-        (decision,) = await self.submit_many([self.prepare(job_class, payload, **fields)])
-        return decision
+        return await self.submit_prepared(self.prepare(job_class, payload, **fields))
+
+    async def submit_prepared(self, submission: Submission) -> Decision:
+        """Submit what `prepare` made; like `submit` otherwise."""
+        answer = self._ask(submission)
+        try:
+            return await answer
+        finally:
+            self._waiting.pop(answer, None)  # there only where the caller has gone
 
     async def submit_many(self, submissions: Iterable[Submission]) -> tuple[Decision, ...]:
         """Decide many in their order, each by itself, together with whatever else is waiting.
 
-        After StoreUnavailable the others stand: repeat them all.
+        After StoreUnavailable some of them may have been decided: repeat them all.
         """
         answers: list[_Answer] = []
         try:
@@ -111,7 +118,7 @@ class AsyncProducer:
     async def submit_or_defer(self, submission: Submission) -> Decision | Deferred:
         """Submit; what may be accepted later comes back as Deferred, to be handed in again with its id and key."""
         try:
-            (decision,) = await self.submit_many([submission])
+            decision = await self.submit_prepared(submission)
         except StoreUnavailable:
             return Deferred(submission, "unanswered", UNANSWERED_RETRY_S)
         if decision.final or decision.retry_after_s is None:

@@ -253,6 +253,18 @@ class ExporterSettings(ListenSettings):
     scrape_budget_s: float = Field(default=2.0, gt=0)
 
 
+class ApiSettings(ListenSettings):
+    """Set `queue serve`: where it listens, the file with its bearer token, and how it shares calls and bounds waits."""
+
+    port: int = Field(default=9110, ge=0, le=65_535)
+    token_file: Path | None = None
+    max_batch: int = Field(default=25, ge=1, le=100)
+    in_flight: int = Field(default=2, ge=1, le=64)
+    max_waiting: int = Field(default=1000, ge=1, le=1_000_000)
+    body_within_s: float = Field(default=10, gt=0)
+    answer_within_s: float = Field(default=5, gt=0)
+
+
 class FixSettings(_Model):
     """Say how a run's `fix` step is done: a hook to call, else a person approves."""
 
@@ -296,6 +308,7 @@ class Settings(_Model):
     contract: Contract
     worker: WorkerSettings = WorkerSettings()
     exporter: ExporterSettings = ExporterSettings()
+    api: ApiSettings = ApiSettings()
     automation: AutomationSettings = AutomationSettings()
     monitoring: MonitoringSettings = MonitoringSettings()
 
@@ -348,6 +361,7 @@ _ENVIRONMENT: dict[tuple[str, ...], str] = {
     # The port of whichever service a process is.
     ("exporter", "port"): "PORT",
     ("automation", "port"): "PORT",
+    ("api", "port"): "PORT",
     ("worker", "max_inflight"): "WORKER_MAX_INFLIGHT",
     ("worker", "sweep_ms"): "DEADLINE_SWEEP_MS",
     ("contract", "thresholds", "reject_age_p95_seconds"): "ADMIT_QUEUE_AGE_P95_MAX_S",
