@@ -333,9 +333,11 @@ class Store:
         try:
             return str(self._execute(timeout_s, "FCALL", name, 1, *arguments))
         except redis.exceptions.ResponseError as error:
-            if _MISSING_FUNCTION not in str(error) or loaded:
+            self._function_forbidden = _forbids_functions(error)
+            if not self._function_forbidden and (_MISSING_FUNCTION not in str(error) or loaded):
                 raise
-        self.load()
+        if not self._function_forbidden:
+            self.load()
         return self._send(command, packed, timeout_s, loaded=True)
 
     def _send_script(self, command: str, arguments: Sequence[str], timeout_s: float | None) -> str:
@@ -374,6 +376,12 @@ class Store:
             return
         with self._lock:
             self._epoch = max(self._epoch, int(raw))
+
+
+def _forbids_functions(error: redis.exceptions.ResponseError) -> bool:
+    """Say whether the server has no FCALL for this user; a key that is forbidden inside a function is not meant."""
+    text = str(error).lower()
+    return "fcall" in text and (isinstance(error, redis.exceptions.NoPermissionError) or "unknown command" in text)
 
 
 def _sha1(source: str) -> str:
