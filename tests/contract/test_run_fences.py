@@ -1,0 +1,110 @@
+"""A run's steps happen once and under the current fence alone; its ramp goes up in its time (SPEC §7)."""
+
+from __future__ import annotations
+
+import pytest
+
+from sluicegate import keys
+from tests.contract.gate_actors import claimed_run, committed, opened, pass_canaries, run_key
+from tests.queues import OpenQueue, OpenQueueFunction, wait_until
+
+
+def dump(queue: OpenQueue, *but: str) -> dict[str, bytes]:
+    """Give every key's value as the server would write it down."""
+    names = sorted(name for name in queue.client.scan_iter() if name not in but)
+    plain = queue.client.connection_pool.connection_kwargs
+    with type(queue.client)(host=plain["host"], port=plain["port"]) as client:
+        return {name: client.dump(name) for name in names}
+
+
+@pytest.mark.parametrize("effect", ["recover", "rollback", "snapshot", "journal", "drain", "finish"])
+def test_a_commit_under_an_old_fence_changes_nothing(queue: OpenQueue, effect: str) -> None:
+    old = claimed_run(queue)
+    queue.client.hset(run_key(queue), "lease_end", "0")
+    taken = queue.store.claim_run("e2", "", "")
+    assert taken.owned
+    assert taken.fence != old
+    before = dump(queue, keys.COUNTERS)
+
+    answer = committed(queue, old, effect, "r1", keep_ms=0)
+
+    assert answer.answer == "stale"
+    assert dump(queue, keys.COUNTERS) == before
+    assert queue.counters()["fenced_steps"] == 1
+    assert committed(queue, taken.fence, "journal", "r2", executor="e2").answer == "moved"
+
+
+def test_a_fence_only_grows(queue: OpenQueue) -> None:
+    fences = [claimed_run(queue)]
+    for executor in ("e2", "e3"):
+        queue.client.hset(run_key(queue), "lease_end", "0")
+        fences.append(queue.store.claim_run(executor, "", "").fence)
+    assert committed(queue, fences[-1], "rollback", "r1").answer == "moved"
+    fences.append(str(queue.client.hget(run_key(queue), "fence")))
+    assert [int(fence) for fence in fences] == sorted({int(fence) for fence in fences})
+
+
+@pytest.mark.parametrize("effect", ["recover", "rollback", "snapshot", "journal"])
+def test_a_repeated_step_answers_the_same_and_happens_once(queue: OpenQueue, effect: str) -> None:
+    fence = claimed_run(queue)
+    first = committed(queue, fence, effect, "r1")
+    before = dump(queue)
+
+    assert committed(queue, fence, effect, "r1") == first
+    assert first.answer == "moved"
+    assert dump(queue) == before
+
+
+def test_a_repeated_drain_tells_again_what_it_expired_and_that_there_is_more(queue: OpenQueue) -> None:
+    for _ in range(101):
+        queue.accepted()
+    fence = claimed_run(queue)
+    first = committed(queue, fence, "drain", "r1", keep_ms=3_600_000)
+    assert (len(first.expired), first.more) == (100, True)
+
+    assert committed(queue, fence, "drain", "r1", keep_ms=3_600_000) == first
+    last = committed(queue, fence, "drain", "r2", keep_ms=3_600_000)
+    assert (len(last.expired), last.more) == (1, False)
+
+
+def test_the_last_step_of_a_run_can_be_repeated_after_its_end(queue: OpenQueue) -> None:
+    fence = claimed_run(queue)
+    committed(queue, fence, "rollback", "r1")
+    fence = queue.store.claim_run("e1", "", "").fence
+    first = committed(queue, fence, "finish", "r2")
+    assert first.answer == "moved"
+    assert committed(queue, fence, "finish", "r2") == first
+
+
+def test_a_request_for_a_run_that_is_open_already_opens_no_second_one(queue: OpenQueue) -> None:
+    first = opened(queue, trigger="person")
+    again = opened(queue, trigger="person")
+    assert (first.answer, again.answer, again.run) == ("moved", "moved", "run-1")
+    assert again.epoch == first.epoch
+    assert len(queue.store.runs()) == 1
+
+
+def test_the_ramp_goes_up_in_its_steps_each_after_its_time_and_ends_the_run(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(timings={"ramp_step_s": 0.05}, canary_required_ok=3)
+    fence = claimed_run(queue)
+    committed(queue, fence, "recover", "r1")
+    pass_canaries(queue, fence)
+    assert committed(queue, fence, "reopen", "r2").answer == "moved"
+
+    seen = [queue.store.observe().gate.ramp_percent]
+    for number in range(2):
+        assert committed(queue, fence, "ramp_end", f"early-{number}").answer == "refused"
+        request = iter(range(1000))
+        wait_until(
+            lambda number=number, request=request: (  # type: ignore[misc]
+                committed(queue, fence, "ramp", f"ramp-{number}-{next(request)}").answer == "moved"
+            ),
+            "the next share",
+        )
+        seen.append(queue.store.observe().gate.ramp_percent)
+    request = iter(range(1000))
+    wait_until(lambda: committed(queue, fence, "ramp_end", f"end-{next(request)}").answer == "moved", "the ramp's end")
+
+    assert seen == [10, 50, 100]
+    gate = queue.store.observe().gate
+    assert (gate.drain_state, gate.ramp_percent, gate.run, gate.rollback_reason) == ("admit", None, None, None)
