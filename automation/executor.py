@@ -171,7 +171,7 @@ class Executor:
             return
         paged = turn.entries(Phase.PAGED)
         last_s = (paged[-1].at_ms - turn.entries(Phase.STARTED)[0].at_ms) / 1000 if paged else 0.0
-        at_once = waiting.needs_person and not paged
+        at_once = waiting.needs_person and (not paged or paged[-1].text != waiting.why)
         if not at_once and turn.elapsed_s - last_s < waiting.page_every_s:
             return
         log.error("run_waits_for_people", run=turn.run_id, step=turn.step.verb.value, why=waiting.why)

@@ -84,6 +84,7 @@ def put_back(url: str, kept: Mapping[Any, Any]) -> None:
             client.restore(key, 0, value)
 
 
+@ON_BOTH
 def test_a_healthy_queue_stays_open_and_nothing_is_written_to_its_log(redis_url: str, tmp_path: Path) -> None:
     async def scenario() -> None:
         async with Parts(redis_url, quick(tmp_path), executor=False) as parts:
@@ -98,6 +99,7 @@ def test_a_healthy_queue_stays_open_and_nothing_is_written_to_its_log(redis_url:
     asyncio.run(scenario())
 
 
+@ON_BOTH
 def test_age_rejects_then_drains_and_the_unattended_drain_opens_its_run(redis_url: str, tmp_path: Path) -> None:
     async def scenario() -> None:
         async with Parts(redis_url, quick(tmp_path), executor=False, workers=0) as parts:
@@ -119,6 +121,7 @@ def test_age_rejects_then_drains_and_the_unattended_drain_opens_its_run(redis_ur
     asyncio.run(scenario())
 
 
+@ON_BOTH
 def test_reject_new_opens_again_only_after_the_dwell(redis_url: str, tmp_path: Path) -> None:
     async def scenario() -> None:
         settings = quick(tmp_path, thresholds={"reject_age_p95_seconds": 0.3, "recovered_age_p95_seconds": 0.2})
@@ -215,6 +218,7 @@ def test_of_two_controllers_one_leads_and_the_other_follows(redis_url: str, tmp_
     asyncio.run(scenario())
 
 
+@ON_BOTH
 def test_a_pinned_drain_opens_no_run_and_pages_again(redis_url: str, tmp_path: Path) -> None:
     async def scenario() -> None:
         async with Parts(redis_url, quick(tmp_path, timings={"page_repeat_s": 0.3}), executor=False) as parts:

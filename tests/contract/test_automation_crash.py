@@ -26,7 +26,7 @@ pytestmark = [ON_BOTH, pytest.mark.timeout(180)]
 # A lease must outlast a busy machine's pauses, and a ramp's step the start of a new process.
 TIMINGS = {"run_lease_s": 2, "limit_grace_s": 6, "ramp_step_s": 1, "controller_silent_s": 6, "worker_seen_s": 10}
 # The others are short: a process that dies in them is killed with the slow tests.
-LONG_STEPS = ("drain", "fix", "reopen")
+LONG_STEPS = ("fix", "reopen")
 STEPS = ("freeze", "snapshot", "drain", "fix", "recover", "canary", "burn_down", "reopen")
 
 
@@ -109,7 +109,13 @@ def services_restart(services: Services) -> None:
     services.children.restart("automation")
 
 
-@pytest.mark.parametrize("probed_done", [True, False], ids=["the call was carried out", "the call was not carried out"])
+@pytest.mark.parametrize(
+    "probed_done",
+    [
+        pytest.param(True, id="the call was carried out"),
+        pytest.param(False, id="the call was not carried out", marks=pytest.mark.slow),
+    ],
+)
 def test_a_call_whose_outcome_died_with_its_service_is_probed(
     probed_done: bool, redis_url: str, tmp_path: Path, children: Children, outside: Outside
 ) -> None:

@@ -111,7 +111,11 @@ def test_a_breach_in_the_ramp_is_the_controllers_rollback(redis_url: str, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("verb", "reason"), [("canary", "canary_failed"), ("reopen", "queue_age_not_recovering")], ids=["canary", "ramp"]
+    ("verb", "reason"),
+    [
+        pytest.param("canary", "canary_failed", id="canary", marks=pytest.mark.slow),
+        pytest.param("reopen", "queue_age_not_recovering", id="ramp"),
+    ],
 )
 def test_a_dead_executor_leaves_no_limit_open_and_a_later_one_ends_the_run(
     verb: str, reason: str, redis_url: str, tmp_path: Path

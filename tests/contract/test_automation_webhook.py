@@ -104,6 +104,7 @@ def test_posts_at_the_same_time_open_one_run(redis_url: str, tmp_path: Path) -> 
     asyncio.run(scenario())
 
 
+@ON_BOTH
 def test_an_alert_that_the_figures_do_not_confirm_waits_and_opens_once_they_do(redis_url: str, tmp_path: Path) -> None:
     async def scenario() -> None:
         parts = Parts(redis_url, quick(tmp_path), controller=False, executor=False, episodes=True, workers=0)
@@ -253,6 +254,7 @@ def test_a_thousand_alerts_are_kept_and_answered_within_a_second(redis_url: str,
     asyncio.run(scenario())
 
 
+@ON_BOTH
 def test_what_cannot_be_kept_is_answered_503_and_what_is_kept_202(
     server: QueueServer, tmp_path: Path, make_server: MakeServer
 ) -> None:
