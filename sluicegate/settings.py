@@ -295,7 +295,7 @@ class MonitoringSettings(_Model):
     group_interval_s: float = Field(default=10, gt=0)
     repeat_interval_s: float = Field(default=300, gt=0)
     webhook_url: str = "http://127.0.0.1:9109/webhooks/alertmanager"
-    runbook_base_url: str = "https://github.com/sluicegate/sluicegate/blob/main/docs/runbooks"
+    runbook_base_url: str = "https://runbooks.example/sluicegate"
     exporter_job: str = "sluicegate"
 
 
