@@ -19,12 +19,17 @@ _LONGEST_WAIT_S = 1.0
 
 
 class StoreLink:
-    """Run store calls in threads; failures are logged once an outage, however many calls meet it."""
+    """Run store calls in threads; failures are logged once an outage, however many calls meet it.
+
+    Calls overlap, so an answer ends an outage only if it was asked for after the outage began, and a failure begins
+    one only if it was asked for after the last one had ended.
+    """
 
     def __init__(self, log: FilteringBoundLogger, clock: Clock) -> None:
         self._log = log
         self._clock = clock
         self._down_since: float | None = None
+        self._up_since = clock.monotonic()
 
     @property
     def down(self) -> bool:
@@ -33,12 +38,13 @@ class StoreLink:
 
     async def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call once; raises what the store raises."""
+        asked = self._clock.monotonic()
         try:
             result = await asyncio.to_thread(function, *args, **kwargs)
         except StoreError as error:
-            self._failed(error)
+            self._failed(error, asked)
             raise
-        self._answered()
+        self._answered(asked)
         return result
 
     async def until_answered(self, seconds: float, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -57,14 +63,15 @@ class StoreLink:
             await self._clock.sleep(wait_s)
             wait_s = longer(wait_s)
 
-    def _failed(self, error: StoreError) -> None:
-        if self._down_since is None:
+    def _failed(self, error: StoreError, asked: float) -> None:
+        if self._down_since is None and asked >= self._up_since:
             self._down_since = self._clock.monotonic()
             self._log.warning("store_unavailable", error=str(error), kind=type(error).__name__)
 
-    def _answered(self) -> None:
-        if self._down_since is not None:
-            lasted_s = self._clock.monotonic() - self._down_since
+    def _answered(self, asked: float) -> None:
+        if self._down_since is not None and asked > self._down_since:
+            self._up_since = self._clock.monotonic()
+            lasted_s = self._up_since - self._down_since
             self._down_since = None
             self._log.info("store_available", outage_s=round(lasted_s, 3))
 
