@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
+from sluicegate import logs
 from sluicegate.console import (
     Actor,
     AsJson,
@@ -27,7 +30,7 @@ from sluicegate.producer import Producer
 from sluicegate.queue_sentences import decision_sentence, job_lines, stats_body, stats_lines
 from sluicegate.reconcile import Verdict, by_person
 from sluicegate.setting_rows import setting_rows
-from sluicegate.settings import Settings
+from sluicegate.settings import Settings, parse
 from sluicegate.store import Store
 
 app = typer.Typer(
@@ -193,6 +196,39 @@ def show_settings(
             table.add_row(row.name, row.default, row.bound, row.here, row.in_force)
         Console().print(table)
     typer.echo(said, err=True)
+
+
+@app.command(epilog="Example: sluicegate queue serve --port 9110 --token-file token.txt")
+def serve(
+    settings: SettingsFile = None,
+    host: Annotated[str | None, typer.Option("--host", metavar="ADDRESS", help="Address to listen on.")] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", metavar="N", help="Port to listen on; 0 takes a free one.")
+    ] = None,
+    redis_url: RedisUrl = None,
+    queue: Queue = None,
+    token_file: Annotated[
+        Path | None, typer.Option("--token-file", metavar="FILE", help="File with the bearer token that callers send.")
+    ] = None,
+) -> None:
+    """Take jobs over HTTP (POST /v1/jobs, GET /v1/jobs/ID) until Ctrl-C or SIGTERM; Redis may come and go."""
+    # The web framework is loaded late: no other command on a queue needs it.
+    from sluicegate import http_server  # noqa: PLC0415 (as above)
+
+    body = settings_of(settings, redis_url, queue).model_dump(mode="json")
+    flags = {"host": host, "port": port, "token_file": token_file and str(token_file)}
+    body["api"].update({name: value for name, value in flags.items() if value is not None})
+    in_force = parse(body, "the command line")
+    logs.configure()
+    asyncio.run(http_server.serve(in_force))
+
+
+@app.command(epilog="Example: sluicegate queue openapi > docs/reference/openapi.json")
+def openapi() -> None:
+    """Print the description of the HTTP API as OpenAPI."""
+    from sluicegate.http_api import api_document  # noqa: PLC0415 (loaded late, as for `serve`)
+
+    typer.echo(api_document(), nl=False)
 
 
 def _stored_contract(settings: Settings) -> tuple[str | None, str]:
