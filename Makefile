@@ -42,10 +42,11 @@ check: setup ## Check format, lint, types, import directions, generated files an
 	@$(BIN)/python -m pytest -q tests/contract/test_wheel.py
 	@echo "check: all is well"
 
-generate: setup ## Write everything generated anew: rules, dashboards, the pages of runbooks and metrics
+generate: setup ## Write everything generated anew: rules, dashboards, the pages of runbooks and metrics, the HTTP API
 	@$(BIN)/python -m sluicegate rules generate
 	@$(BIN)/python -m sluicegate dashboards generate
 	@$(BIN)/python -m sluicegate exporter reference > docs/reference/metrics.md
+	@$(BIN)/python -m sluicegate queue openapi > docs/reference/openapi.json
 	@for file in runbooks/*.yaml; do \
 	  name=$$(basename $$file .yaml); \
 	  $(BIN)/python -m sluicegate runbooks docs $$name --out docs/runbooks/$$name.md; \
