@@ -184,7 +184,9 @@ end
 
 -- Write a move: why = {reason, actor, note, figures, run}. Raises the epoch, stores, mirrors and logs in one go.
 function G.move(q, g, from, why)
-  g.epoch = math.max(g.epoch + 1, q.us)
+  -- After a failover to a clock that is behind, the server's time alone would leave the gate behind what was seen.
+  local old = g.behind and math.max(g.epoch, q.seen) or g.epoch
+  g.epoch = math.max(old + 1, q.us)
   g.stored, g.behind = 'ok', false
   if g.drain_state ~= from then g.since = q.now end
   g.reason, g.actor = why.reason, why.actor

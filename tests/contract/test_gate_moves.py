@@ -34,6 +34,24 @@ def test_a_move_raises_an_epoch_that_is_ahead_of_the_servers_time_by_one(led: Le
     assert led.decide("drain").epoch == ahead + 2
 
 
+def test_data_that_fell_behind_is_closed_once_though_the_servers_clock_is_behind_too(led: Led) -> None:
+    """As after a failover to a replica: neither its data nor its time are as far as what was seen."""
+    ahead = now_us(led.queue) + 3_600_000_000
+    fell_back_to = str(led.gate().epoch)
+    led.queue.client.set(keys.EPOCH, str(ahead))
+    assert led.gate().epoch == ahead
+    led.queue.client.set(keys.EPOCH, fell_back_to)
+
+    answers = [led.decide("hold") for _ in range(3)]
+
+    assert [(answer.answer, answer.epoch) for answer in answers] == [("moved", ahead + 1)] + 2 * [
+        ("unchanged", ahead + 1)
+    ]
+    assert (led.gate().drain_state, led.gate().pin) == ("drain", "control_data_lost")
+    assert led.queue.store.order("open", "ada", "looked at what was lost").answer == "moved"
+    assert led.gate().drain_state == "admit"
+
+
 def test_a_move_is_logged_once_with_everything_that_is_known_of_it(led: Led) -> None:
     led.decide("drain")
     led.decide("drain")
