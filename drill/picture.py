@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 
 from drill.plot import Bound, Line, Moment, Panel, Picture, Span
 from drill.verdict import Evidence
+from sluicegate.replies import GateLogEntry
 from sluicegate.telemetry import Telemetry
+
+_RAMP = re.compile(r"ramp (?P<percent>\d+) %")
 
 Figure = Callable[[Telemetry], float | None]
 
@@ -35,14 +39,21 @@ def _seconds(start_ms: int) -> Callable[[int], float]:
 
 
 def _states(evidence: Evidence, seconds: Callable[[int], float], end_s: float) -> tuple[Span, ...]:
-    """Give the stretches of the gate's states by its own log."""
+    """Give the stretches of the gate's states by its own log; the steps of a ramp are stretches of their own."""
     spans = []
-    state, since_s = "admit", 0.0
-    for entry in evidence.moves:
-        at_s = max(0.0, seconds(entry.at_ms))
-        spans.append(Span(state, since_s, at_s))
-        state, since_s = entry.to_state, at_s
-    return (*spans, Span(state, since_s, end_s))
+    label, since_s = "admit", 0.0
+    for entry in evidence.gate_log:
+        after = _label(entry)
+        if after != label:
+            at_s = max(0.0, seconds(entry.at_ms))
+            spans.append(Span(label, since_s, at_s))
+            label, since_s = after, at_s
+    return (*spans, Span(label, since_s, end_s))
+
+
+def _label(entry: GateLogEntry) -> str:
+    ramp = _RAMP.fullmatch(entry.note)
+    return f"{entry.to_state} {ramp['percent']} %" if ramp else entry.to_state
 
 
 def _panels(evidence: Evidence, seconds: Callable[[int], float]) -> tuple[Panel, ...]:

@@ -93,6 +93,7 @@ def draw(picture: Picture) -> str:
         f"<rect width='{WIDTH}' height='{height}' fill='#ffffff'/>",
         _text(_LEFT, 17, picture.title, size=13, weight="600"),
     ]
+    parts += _key(WIDTH - _RIGHT, 17)
     parts += _strip(picture, picture.states, _TOP, coloured=True)
     parts += _strip(picture, picture.phases, _TOP + _STRIP_HEIGHT + 6, coloured=False)
     parts += _bands(picture, first_panel, bottom - _PANEL_GAP)
@@ -120,18 +121,35 @@ def _text(
     )
 
 
+def _colour(state: str) -> str:
+    """Give a state's colour; what follows its name, such as a ramp's share, makes no difference."""
+    return STATE_COLOURS.get(state.partition(" ")[0], "#8c959f")
+
+
+def _key(right: float, y: float) -> list[str]:
+    """Write the gate's states in their colours, loosest first: a short stretch has no room for its name."""
+    parts: list[str] = []
+    for state, colour in reversed(STATE_COLOURS.items()):
+        right -= 6.2 * len(state)
+        parts.append(_text(right, y, state, fill=_FAINT))
+        right -= 14
+        parts.append(f"<rect x='{right:.1f}' y='{y - 9}' width='10' height='10' rx='2' fill='{colour}'/>")
+        right -= 12
+    return parts
+
+
 def _strip(picture: Picture, spans: Iterable[Span], y: float, *, coloured: bool) -> list[str]:
     parts = [_text(_LEFT - 6, y + 14, "gate" if coloured else "phase", fill=_FAINT, anchor="end")]
     for span in spans:
         left, right = _x(picture, span.from_s), _x(picture, span.to_s)
-        fill = STATE_COLOURS.get(span.label, "#8c959f") if coloured else "#eef1f4"
+        fill = _colour(span.label) if coloured else "#eef1f4"
         title = f"<title>{escape(span.label)}: {span.to_s - span.from_s:.1f} s</title>"
         parts.append(
             f"<g>{title}<rect x='{left:.1f}' y='{y}' width='{max(0.5, right - left - 1):.1f}' height='{_STRIP_HEIGHT}' "
             f"rx='2' fill='{fill}'/>"
         )
         # About six pixels a letter; what does not fit is in the title.
-        if right - left > 6.2 * len(span.label) + 6:
+        if right - left > 5.8 * len(span.label) + 6:
             ink = "#ffffff" if coloured else _INK
             parts.append(_text((left + right) / 2, y + 14, span.label, fill=ink, anchor="middle"))
         parts.append("</g>")
@@ -142,7 +160,7 @@ def _bands(picture: Picture, top: float, bottom: float) -> list[str]:
     return [
         f"<rect x='{_x(picture, span.from_s):.1f}' y='{top}' "
         f"width='{max(0.0, _x(picture, span.to_s) - _x(picture, span.from_s)):.1f}' height='{bottom - top}' "
-        f"fill='{STATE_COLOURS.get(span.label, '#8c959f')}' opacity='0.07'/>"
+        f"fill='{_colour(span.label)}' opacity='0.07'/>"
         for span in picture.states
     ]
 

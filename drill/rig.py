@@ -15,6 +15,8 @@ from sluicegate.errors import SluicegateError
 _CATCH_WITHIN_S = 10.0
 _LOOK_EVERY_S = 0.02
 
+REPLACEMENT = "worker-4"
+
 # The kinds of marks that expectations ask for.
 FAULT_ON = "fault_on"
 FAULT_OFF = "fault_off"
@@ -80,7 +82,7 @@ class Rig:
         self._note(RESUMED, "SIGCONT of the automation service")
 
     def kill_busy_worker(self) -> None:
-        """Kill (SIGKILL) a worker that certainly holds jobs, and start it again as a supervisor would.
+        """Kill (SIGKILL) a worker that certainly holds jobs, and start another in its place, as a supervisor would.
 
         It is suspended first: what it holds then, it still holds when it dies.
         """
@@ -93,8 +95,8 @@ class Rig:
                 if held_now := self._held_by(name):
                     children.kill(name)
                     self._note(KILLED, f"kill -9 of {name}, which held {held_now} jobs")
-                    children.restart(name)
-                    self._note(RESTARTED, f"{name} is started again")
+                    self.topology.start_worker(REPLACEMENT)
+                    self._note(RESTARTED, f"{REPLACEMENT} is started in its place")
                     return
                 children.resume(name)
             time.sleep(_LOOK_EVERY_S)

@@ -74,11 +74,13 @@ class Timeline:
     latest: Look | None = None
 
     def add(self, look: Look) -> None:
-        """Take a look in: the newest is kept whole, its figures as a sample when the last one is old enough."""
+        """Take a look in: the newest is kept whole, its figures as a sample when the last one is old enough.
+
+        A gate that moved and a job that became unknown are too much to miss between two samples.
+        """
         self.latest = look
         last = self.samples[-1] if self.samples else None
-        moved = last is not None and last.gate.drain_state != look.telemetry.gate.drain_state
-        if last is None or moved or look.at_ms - last.at_ms >= self.sample_every_ms:
+        if last is None or _differ(last, look.telemetry) or look.at_ms - last.at_ms >= self.sample_every_ms:
             self.samples.append(look.telemetry)
         self._add_reports(look.workers)
 
@@ -95,3 +97,7 @@ class Timeline:
             report = Report(worker.worker_id, worker.report)
             if worker.report and report not in self.reports:
                 self.reports.append(report)
+
+
+def _differ(before: Telemetry, now: Telemetry) -> bool:
+    return (before.gate.drain_state, before.unknown) != (now.gate.drain_state, now.unknown)

@@ -9,6 +9,9 @@ from drill.scenarios.scenario import Condition, View
 from sluicegate.replies import RunHistory
 from sluicegate.telemetry import Telemetry
 
+# A living worker says so several times a second.
+_SILENT_MS = 2000
+
 
 def lasted(full_s: float) -> Condition:
     """Wait until the phase has lasted so many seconds of the full profile."""
@@ -108,9 +111,14 @@ def _recent(view: View, full_s: float) -> tuple[Submission, ...]:
     return tuple(one for one in view.submitted_since if one.at_ms >= since_ms)
 
 
-def unknown_jobs() -> Condition:
-    """Wait until a job is unknown."""
-    return Condition("a job is unknown", lambda view: view.look.telemetry.unknown > 0, _jobs_seen)
+def lost_jobs_found() -> Condition:
+    """Wait until jobs are unknown, and no worker that fell silent holds one any more."""
+
+    def holds(view: View) -> bool:
+        silent = [worker for worker in view.look.workers if worker.seen_ms_ago > _SILENT_MS]
+        return view.look.telemetry.unknown > 0 and not any(worker.inflight for worker in silent)
+
+    return Condition("the jobs that the dead worker held are unknown", holds, _jobs_seen)
 
 
 def _gate_seen(view: View) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from drill.expectations import alerts, gate, jobs, load
 from drill.rig import Rig
 from drill.scenarios import faults
-from drill.scenarios.conditions import accepted_for, unknown_jobs
+from drill.scenarios.conditions import accepted_for, lost_jobs_found
 from drill.scenarios.scenario import Phase, Scenario
 
 SCENARIO = Scenario(
@@ -16,8 +16,8 @@ SCENARIO = Scenario(
         # The bound is the lease and a moment; the verdict measures it exactly.
         Phase(
             "crashed",
-            "kill -9 of a worker that holds jobs; it is started again",
-            unknown_jobs(),
+            "kill -9 of a worker that holds jobs; another takes its place",
+            lost_jobs_found(),
             within_s=40,
             act=Rig.kill_busy_worker,
         ),

@@ -12,6 +12,7 @@ import drill.scenarios
 from drill.scenarios import DEFAULT, SCENARIOS, conditions
 from drill.scenarios.scenario import Condition, Scenario, View
 from drill.timeline import Look
+from sluicegate.replies import WorkerView
 from tests.unit.drill_run.story import entry, history, move, sample, submission
 from tests.unit.exporter.telemetries import AT_MS
 
@@ -45,6 +46,8 @@ def view(at_s: float = 10, phase_from_s: float = 5, **fields: Any) -> View:
 
 ACCEPTED = tuple(submission(number, 5 + number) for number in range(1, 6))
 RUN = history(entry(6, "snapshot", "done"), state="rolled_back")
+
+ALIVE = WorkerView("worker-2", 150, 1, 2, "")
 
 CASES: list[tuple[str, Condition, View, bool]] = [
     ("not yet", conditions.lasted(6), view(), False),
@@ -81,8 +84,20 @@ CASES: list[tuple[str, Condition, View, bool]] = [
     ("accepted", conditions.accepted_for(3), view(submissions=ACCEPTED), True),
     ("accepted but once", conditions.accepted_for(3), view(submissions=(*ACCEPTED, submission(6, 9, "r"))), False),
     ("refused earlier", conditions.accepted_for(3), view(submissions=(submission(6, 6, "r"), *ACCEPTED)), True),
-    ("known", conditions.unknown_jobs(), view(), False),
-    ("unknown", conditions.unknown_jobs(), view(telemetry=sample(10, unknown=1)), True),
+    ("known", conditions.lost_jobs_found(), view(), False),
+    ("unknown", conditions.lost_jobs_found(), view(telemetry=sample(10, unknown=1)), True),
+    (
+        "one still under its lease",
+        conditions.lost_jobs_found(),
+        view(telemetry=sample(10, unknown=1), workers=(WorkerView("worker-1", 5000, 1, 1, ""),)),
+        False,
+    ),
+    (
+        "only the living hold jobs",
+        conditions.lost_jobs_found(),
+        view(telemetry=sample(10, unknown=1), workers=(WorkerView("worker-1", 5000, 1, 0, ""), ALIVE)),
+        True,
+    ),
 ]
 
 
