@@ -24,7 +24,9 @@ def _sooner(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fixed_by(url: str, folder: Path, **fix: Any) -> Parts:
-    return Parts(url, quick(folder, automation={"fix": fix}), controller=False, workers=0)
+    # Long enough that a page within a test is one because a person is needed.
+    settings = quick(folder, automation={"fix": fix}, timings={"fix_page_s": 60, "fix_timeout_s": 60})
+    return Parts(url, settings, controller=False, workers=0)
 
 
 async def to_fix(parts: Parts) -> str:
