@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -13,14 +12,14 @@ from typing import TypeVar
 import yaml
 
 import sluicegate
+from drill.alerting import Alerting
 from drill.children import Children
 from drill.controls import AutomationControl, FaultControl, PrometheusControl
-from drill.monitoring import Alertmanager, Prometheus, PrometheusOptions, find_alertmanager, find_prometheus
+from drill.monitoring import find_alertmanager, find_prometheus
 from drill.ports import LOOPBACK
 from drill.profile import Profile
 from drill.readiness import answers_http
 from drill.server import QueueServer, ServerKind, ServerOptions, find_server
-from rules.generate import render_alertmanager, render_rules
 from sluicegate.errors import SluicegateError
 from sluicegate.settings import Settings
 from sluicegate.store import Store
@@ -48,9 +47,6 @@ OVERRIDING = (
 )
 _ENVIRONMENT = dict.fromkeys(OVERRIDING, "")
 _STORE_TIMEOUT_S = 2.0
-_READY_WITHIN_S = 30.0
-_POLL_S = 0.1
-_NO_RULES = "groups: []\n"
 
 Part = TypeVar("Part")
 
@@ -90,9 +86,7 @@ class Topology:
         self._store: Store | None = None
         self._faults: FaultControl | None = None
         self._automation: AutomationControl | None = None
-        self._prometheus: tuple[Prometheus, PrometheusControl] | None = None
-        self._alertmanager: Alertmanager | None = None
-        self._workers_started = 0
+        self._alerting: Alerting | None = None
 
     def start(self, between: Callable[[str], None], pause: Callable[[float], None]) -> None:
         """Start all parts and wait until they work together.
@@ -100,12 +94,12 @@ class Topology:
         `between` is called before each part with its name, `pause` to wait for some seconds; both may raise to stop
         there.
         """
-        monitoring = self.plan.monitoring
         between("queue server")
         self._start_server()
-        if monitoring:
+        if self.plan.monitoring:
             between("Prometheus")
-            self._start_prometheus()
+            self._alerting = Alerting(self.children, self._settings.monitoring)
+            self._alerting.start_prometheus()
         between("exporter, fault proxy and provider")
         exporter, proxy, provider = self._begin_exporter(), self._begin_proxy(), self._begin_provider()
         self._faults = FaultControl(f"http://{LOOPBACK}:{proxy()}")
@@ -116,19 +110,17 @@ class Topology:
         self._start_workers()
         self._take_exporter(exporter())
         self._take_automation(automation())
-        if monitoring:
+        if self._alerting is not None:
             between("Alertmanager")
-            self._start_alertmanager()
+            self._alerting.start_alertmanager(self._settings)
             between("rules")
-            self._load_rules(pause)
+            self._alerting.load_rules(self._settings, pause)
 
     def close(self) -> None:
         """Close this process's own connections; the processes are ended by `Children`. Safe twice."""
-        for part in (self._store, self._faults, self._automation):
+        for part in (self._store, self._faults, self._automation, self._alerting):
             if part is not None:
                 part.close()
-        if self._prometheus is not None:
-            self._prometheus[1].close()
 
     @property
     def settings(self) -> Settings:
@@ -158,18 +150,14 @@ class Topology:
     @property
     def prometheus(self) -> PrometheusControl | None:
         """Return the way to Prometheus, None in a drill without it."""
-        return self._prometheus[1] if self._prometheus is not None else None
+        return self._alerting.control if self._alerting is not None else None
 
     def real_parts(self) -> tuple[str, ...]:
         """Say which real parts the drill runs on, with version and path."""
         parts = [f"Sluicegate {sluicegate.__version__} ({Path(sluicegate.__file__).parent})"]
         parts.append(f"Python {platform.python_version()} ({sys.executable})")
         parts.append(self.server.describe())
-        if self._prometheus is not None:
-            parts.append(self._prometheus[0].describe())
-        if self._alertmanager is not None:
-            parts.append(self._alertmanager.describe())
-        return tuple(parts)
+        return (*parts, *(self._alerting.describe() if self._alerting is not None else ()))
 
     def start_worker(self, name: str) -> None:
         """Start a worker under a name that is free."""
@@ -233,50 +221,6 @@ class Topology:
         monitoring = settings.monitoring.model_copy(update={"webhook_url": f"{url}/webhooks/alertmanager"})
         self._settings = settings.model_copy(update={"monitoring": monitoring})
 
-    def _start_prometheus(self) -> None:
-        """Start it before what it is to look at.
-
-        It takes new targets every five seconds only, whatever the intervals, so its first five run meanwhile.
-        """
-        self._rule_file.write_text(_NO_RULES, encoding="utf-8")
-        prometheus = Prometheus(self.children, self._prometheus_options({}))
-        prometheus.start()
-        self._prometheus = (prometheus, PrometheusControl(prometheus.url))
-
-    def _start_alertmanager(self) -> None:
-        settings = self._settings
-        self._alertmanager = Alertmanager(self.children, render_alertmanager(settings))
-        self._alertmanager.start()
-        job = settings.monitoring.exporter_job
-        targets = {
-            job: (f"{LOOPBACK}:{settings.exporter.port}",),
-            f"{job}-automation": (f"{LOOPBACK}:{settings.automation.port}",),
-        }
-        prometheus, _ = _started(self._prometheus, "Prometheus")
-        prometheus.reload(self._prometheus_options(targets))
-
-    def _load_rules(self, pause: Callable[[float], None]) -> None:
-        """Load the generated rules once the figures are there; before, they would rightly say that they are absent."""
-        prometheus, control = _started(self._prometheus, "Prometheus")
-        _until(lambda: all(control.healthy_targets().values() or (False,)), "Prometheus scrapes the parts", pause)
-        self._rule_file.write_text(render_rules(self._settings), encoding="utf-8")
-        prometheus.reload()
-        _until(lambda: bool(control.rule_groups()), "Prometheus has loaded the rules", pause)
-
-    def _prometheus_options(self, targets: Mapping[str, Sequence[str]]) -> PrometheusOptions:
-        monitoring = self._settings.monitoring
-        return PrometheusOptions(
-            rule_files=(self._rule_file,),
-            targets=targets,
-            scrape_interval_s=monitoring.scrape_interval_s,
-            evaluation_interval_s=monitoring.evaluation_interval_s,
-            alertmanager=self._alertmanager.address if self._alertmanager is not None else None,
-        )
-
-    @property
-    def _rule_file(self) -> Path:
-        return self.children.folder / "sluicegate.rules.yml"
-
     def _serving(self, word: str, settings: Settings) -> tuple[str, ...]:
         return (word, "serve", "--settings", str(self._settings_file(word, settings)))
 
@@ -289,14 +233,6 @@ class Topology:
         path = self.children.folder / f"settings-{name}.yaml"
         path.write_text(yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False), encoding="utf-8")
         return path
-
-
-def _until(holds: Callable[[], bool], what: str, pause: Callable[[float], None]) -> None:
-    deadline = time.monotonic() + _READY_WITHIN_S
-    while not holds():
-        if time.monotonic() >= deadline:
-            raise SluicegateError(f"The drill waited {_READY_WITHIN_S:g} s for this in vain: {what}.")
-        pause(_POLL_S)
 
 
 def _started(part: Part | None, name: str) -> Part:
