@@ -237,8 +237,9 @@ async def _http_failed(_request: Request, error: Exception) -> Response:
 
 
 async def _failed(_request: Request, _error: Exception) -> Response:
-    # The server logs it with its traceback.
-    return _response(problem(Trouble.INTERNAL_ERROR, "The log of the service says what. Repeat with the same key."))
+    # The server logs it with its traceback, and ends the connection.
+    detail = "The log of the service says what. Repeating with the same key is safe."
+    return _response(problem(Trouble.INTERNAL_ERROR, detail, {"Connection": "close"}))
 
 
 def _too_large() -> HttpAnswer:

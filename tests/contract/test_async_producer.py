@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -19,46 +16,9 @@ from sluicegate.store import Store
 from sluicegate.submission import MAX_PAYLOAD_BYTES
 from tests.lossy import LossyRelay, connected
 from tests.queues import OpenQueue
+from tests.watched import watched
 
 WITHIN_S = 10.0
-
-
-class WatchedStore(Store):
-    """Be a real store that counts what each call carries and, where asked to, holds its calls back."""
-
-    batches: list[list[str]]
-    at_once: int
-    most_at_once: int
-    go: threading.Event
-
-    def watch(self) -> None:
-        self.batches, self.at_once, self.most_at_once = [], 0, 0
-        self.go = threading.Event()
-        self.go.set()
-        self._watch = threading.Lock()
-
-    def admit(self, jobs: Sequence[Mapping[str, Any]]) -> tuple[Decision, ...]:
-        with self._watch:
-            self.batches.append([str(job["key"]) for job in jobs])
-            self.at_once += 1
-            self.most_at_once = max(self.most_at_once, self.at_once)
-        try:
-            assert self.go.wait(WITHIN_S)
-            return super().admit(jobs)
-        finally:
-            with self._watch:
-                self.at_once -= 1
-
-
-@contextmanager
-def watched(url: str) -> Iterator[WatchedStore]:
-    store = WatchedStore.connect(url)
-    store.watch()
-    try:
-        yield store
-    finally:
-        store.go.set()
-        store.close()
 
 
 def run(scenario: Callable[[], Awaitable[None]]) -> None:

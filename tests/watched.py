@@ -1,0 +1,51 @@
+"""A real store that tells what its calls carry, and holds them back where asked to."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from sluicegate.admission import Decision
+from sluicegate.store import Store
+
+HELD_AT_MOST_S = 30.0
+
+
+class WatchedStore(Store):
+    """Remember the keys of each call; while `go` is cleared, calls begin and do not go on."""
+
+    batches: list[list[str]]
+    at_once: int
+    most_at_once: int
+    go: threading.Event
+
+    def watch(self) -> None:
+        self.batches, self.at_once, self.most_at_once = [], 0, 0
+        self.go = threading.Event()
+        self.go.set()
+        self._watch = threading.Lock()
+
+    def admit(self, jobs: Sequence[Mapping[str, Any]]) -> tuple[Decision, ...]:
+        with self._watch:
+            self.batches.append([str(job["key"]) for job in jobs])
+            self.at_once += 1
+            self.most_at_once = max(self.most_at_once, self.at_once)
+        try:
+            assert self.go.wait(HELD_AT_MOST_S)
+            return super().admit(jobs)
+        finally:
+            with self._watch:
+                self.at_once -= 1
+
+
+@contextmanager
+def watched(url: str) -> Iterator[WatchedStore]:
+    store = WatchedStore.connect(url)
+    store.watch()
+    try:
+        yield store
+    finally:
+        store.go.set()
+        store.close()
