@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
+from drill import defaults
 from drill.cli_plant import PROVIDER_EXAMPLE, PROXY_EXAMPLE, provider, proxy
 
 EXAMPLE = "Example: sluicegate drill --scenario provider-degradation --profile fast"
-REPORT_DIR = Path("drill-report")
 
 app = typer.Typer(
     help="Prove the whole loop on real parts on this machine.",
@@ -27,18 +27,16 @@ def drill(
     context: typer.Context,
     *,
     list_scenarios: Annotated[bool, typer.Option("--list", help="List the scenarios and end.")] = False,
-    scenario: Annotated[str, typer.Option(help="Which scenario to run.")] = "provider-degradation",
-    profile: Annotated[str, typer.Option(help="full, or fast: durations ÷ 5, at most a minute.")] = "full",
-    server: Annotated[str, typer.Option(help="The queue's server: redis, valkey or auto.")] = "auto",
-    rate: Annotated[str, typer.Option(help="Load, jobs a second, minute or hour.")] = "12/s",
+    scenario: Annotated[str, typer.Option(help="Which scenario to run.")] = defaults.SCENARIO,
+    profile: Annotated[str, typer.Option(help="full, or fast: durations ÷ 5, at most a minute.")] = defaults.PROFILE,
+    server: Annotated[str, typer.Option(help="The queue's server: redis, valkey or auto.")] = defaults.SERVER,
+    rate: Annotated[str, typer.Option(help="Load, jobs a second, minute or hour.")] = defaults.RATE,
     duration: Annotated[
         str | None, typer.Option(help="Shortest length of the load, such as 180s; never shorter than the scenario.")
     ] = None,
-    mix: Annotated[
-        str, typer.Option(help="Classes of the load with their weights.")
-    ] = "lint-fix:70,test-patch:25,refactor-plan:5",
+    mix: Annotated[str, typer.Option(help="Classes of the load with their weights.")] = defaults.MIX,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of load and faults; random unless given.")] = None,
-    report_dir: Annotated[Path, typer.Option(help="Folder that gets a folder with the report.")] = REPORT_DIR,
+    report_dir: Annotated[Path, typer.Option(help="Folder that gets a folder with the report.")] = defaults.REPORT_DIR,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the data folder (logs, settings, snapshots).")] = False,
     clean: Annotated[
         bool, typer.Option("--clean", help="Remove the folders that killed or kept drills left, and end.")

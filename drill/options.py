@@ -11,13 +11,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
+from drill import defaults
 from drill.profile import ProfileName
 from drill.server import ServerKind
 from runbooks import quantity
 from sluicegate.errors import UsageError
 
-DEFAULT_RATE = "12/s"
-DEFAULT_MIX = "lint-fix:70,test-patch:25,refactor-plan:5"
 MAX_RATE_PER_S = 200.0
 _RATE = re.compile(r"(?P<count>[0-9]{1,6}(?:\.[0-9]{1,6})?)/(?P<per>s|m|h)")
 _PER_S = {"s": 1.0, "m": 60.0, "h": 3600.0}
@@ -47,7 +46,7 @@ def parse_rate(text: str) -> float:
     if not 0 < per_s <= MAX_RATE_PER_S:
         raise UsageError(
             f"--rate {text!r} is not a rate above 0 and at most {MAX_RATE_PER_S:g}/s.",
-            f"Write a count and a unit, for example --rate {DEFAULT_RATE} or --rate 720/m.",
+            f"Write a count and a unit, for example --rate {defaults.RATE} or --rate 720/m.",
         )
     return per_s
 
@@ -86,7 +85,7 @@ def _weight(text: str, name: str, weight: str) -> float:
 
 
 def _bad_mix(text: str, reason: str) -> UsageError:
-    return UsageError(f"--mix {text!r} can't be used: {reason}.", f"Write for example --mix {DEFAULT_MIX}")
+    return UsageError(f"--mix {text!r} can't be used: {reason}.", f"Write for example --mix {defaults.MIX}")
 
 
 def parse_choice(flag: str, text: str, choices: type[Choice]) -> Choice:

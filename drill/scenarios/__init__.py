@@ -30,7 +30,6 @@ SCENARIOS: dict[str, Scenario] = {
         prometheus_down,
     )
 }
-DEFAULT = provider_degradation.SCENARIO.name
 
 
 def find_scenario(name: str) -> Scenario:

@@ -48,3 +48,15 @@ def test_the_load_goes_on_for_the_duration_that_was_asked_for(tmp_path: Path) ->
     assert code == 0, output
     answered = next(line for line in output.splitlines() if "every submission is answered" in line)
     assert sum(int(word) for word in answered.replace(",", " ").split() if word.isdigit()) >= 6 * 20
+
+
+def test_a_phase_that_misses_its_bound_fails_the_drill_with_what_was_seen(tmp_path: Path) -> None:
+    places = Places.below(tmp_path)
+    # A job a second is no load for a slow provider: the queue does not age, so nothing is ever refused.
+    code, output = run(places, "--scenario", "provider-degradation", "--rate", "1/s")
+    assert code == 1, output
+    missed = next(line for line in output.splitlines() if line.startswith("FAILED  phases:"))
+    assert "`slow` waited" in missed
+    assert "for: the gate moves to reject_new (admission_threshold); seen: state=admit" in missed
+    assert "profile fast: failed" in (places.reports / "latest" / "index.html").read_text()
+    assert places.left() == []

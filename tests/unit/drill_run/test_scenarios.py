@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import drill.scenarios
-from drill.scenarios import DEFAULT, SCENARIOS, conditions
+from drill import defaults
+from drill.scenarios import SCENARIOS, conditions
 from drill.scenarios.scenario import Condition, Scenario, View
 from drill.timeline import Look
 from sluicegate.replies import WorkerView
@@ -23,7 +24,7 @@ def test_there_is_one_file_a_scenario_and_both_bear_the_same_name() -> None:
     folder = Path(drill.scenarios.__file__).parent
     files = {path.stem.replace("_", "-") for path in folder.glob("*.py") if path.stem not in SHARED}
     assert files == set(SCENARIOS)
-    assert DEFAULT == "provider-degradation"
+    assert defaults.SCENARIO in SCENARIOS
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)

@@ -1,0 +1,103 @@
+"""A part that does not do what the drill asks of it is named."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from drill.controls import AutomationControl, FaultControl, FiringSpan, PartSilent, PrometheusControl
+from drill.ports import free_port
+from drill.profile import Slowness
+
+Answers = dict[str, tuple[int, Any]]
+
+
+@pytest.fixture
+def answers() -> Iterator[tuple[str, Answers, list[tuple[str, str, Any]]]]:
+    """Serve what a test puts in: path → status and JSON; give the address, the answers and what was asked."""
+    known: Answers = {}
+    asked: list[tuple[str, str, Any]] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def answer(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            path = self.path.partition("?")[0]
+            asked.append((self.command, self.path, json.loads(body) if body else None))
+            status, answer = known.get(path, (404, {"error": "not here"}))
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(json.dumps(answer).encode())
+
+        do_GET = do_POST = answer  # noqa: N815 (the server's names)
+
+        def log_message(self, *_: object) -> None:
+            """Keep the test's output quiet."""
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", known, asked
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_part_that_is_not_there_is_named() -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    with pytest.raises(PartSilent, match="fault proxy"):
+        FaultControl(url).heal()
+    with pytest.raises(PartSilent, match="Prometheus"):
+        PrometheusControl(url).firing()
+    with pytest.raises(PartSilent, match="automation service"):
+        AutomationControl(url).approve("r1", "fix", actor="drill", reason="done")
+
+
+def test_a_refusal_is_not_taken_for_a_yes(answers: tuple[str, Answers, list[tuple[str, str, Any]]]) -> None:
+    url, known, _ = answers
+    known["/v1/runs/r1/approve"] = (404, {"answer": "gone"})
+    with pytest.raises(PartSilent, match="404"):
+        AutomationControl(url).approve("r1", "fix", actor="drill", reason="done")
+
+
+def test_faults_are_asked_for_in_toxiproxys_words(answers: tuple[str, Answers, list[tuple[str, str, Any]]]) -> None:
+    url, known, asked = answers
+    known["/proxies/provider/toxics"] = (200, {})
+    control = FaultControl(url)
+    control.slow_down(Slowness(3500, 700))
+    control.break_calls(503, 0.08)
+    bodies = [body for _, _, body in asked]
+    assert [(body["type"], body["attributes"]) for body in bodies] == [
+        ("latency", {"latency": 3500, "jitter": 700}),
+        ("status", {"status": 503, "probability": 0.08}),
+    ]
+    assert all(body["stream"] == "downstream" and body["toxicity"] == 1.0 for body in bodies)
+
+
+def test_an_alert_that_is_only_pending_does_not_fire(answers: tuple[str, Answers, list[tuple[str, str, Any]]]) -> None:
+    url, known, _ = answers
+    alerts = [
+        {"labels": {"alertname": "B"}, "state": "firing"},
+        {"labels": {"alertname": "A"}, "state": "firing"},
+        {"labels": {"alertname": "B"}, "state": "firing"},
+        {"labels": {"alertname": "C"}, "state": "pending"},
+    ]
+    known["/api/v1/alerts"] = (200, {"data": {"alerts": alerts}})
+    assert PrometheusControl(url).firing() == ("A", "B")
+
+
+def test_firing_spans_have_the_times_of_the_evaluations(
+    answers: tuple[str, Answers, list[tuple[str, str, Any]]],
+) -> None:
+    url, known, asked = answers
+    series = [
+        {"metric": {"alertname": "Late"}, "values": [[20.25, "1"]]},
+        {"metric": {"alertname": "Early"}, "values": [[10.5, "1"], [11.5, "1"], [12.5, "1"]]},
+    ]
+    known["/api/v1/query"] = (200, {"data": {"result": series}})
+    spans = PrometheusControl(url).firing_spans(0)
+    assert spans == (FiringSpan("Early", 10_500, 12_500), FiringSpan("Late", 20_250, 20_250))
+    assert "alertstate" in asked[0][1]
