@@ -29,6 +29,9 @@ TIMINGS = {
     "run_lease_s": 2,
     "limit_grace_s": 20,
     "ramp_step_s": 1,
+    "freeze_timeout_s": 60,
+    "drain_timeout_s": 60,
+    "fix_timeout_s": 60,
     "canary_timeout_s": 60,
     "burn_down_max_s": 60,
     "burn_down_window_s": 30,
@@ -84,7 +87,7 @@ def test_a_service_killed_in_a_step_is_resumed_and_nothing_happens_twice(
         if "drain" not in killed_in:
             give_back(queue, held)
         for step in killed_in:
-            await until(lambda: queue.journal(run, "started", step), f"step {step}", 20)  # noqa: B023 (awaited here)
+            await until(lambda: queue.journal(run, "started", step), f"step {step}", 60)  # noqa: B023 (awaited here)
             if step == "reopen":
                 await until(lambda: queue.look().gate.drain_state == "admit", "the ramp")
             await asyncio.to_thread(children.kill, "automation")
@@ -103,7 +106,7 @@ def test_a_service_killed_in_a_step_is_resumed_and_nothing_happens_twice(
             if step == "fix":
                 queue.approve(run, "fix")
 
-        history = await queue.until_ended(run, "succeeded", 30)
+        history = await queue.until_ended(run, "succeeded", 60)
 
         assert [entry.verb for entry in history.journal if entry.phase == "started"] == list(STEPS)
         assert [entry.verb for entry in history.journal if entry.phase == "done"] == list(STEPS[:-1])
@@ -155,7 +158,7 @@ def test_a_call_whose_outcome_died_with_its_service_is_probed(
         await asyncio.to_thread(services_restart, services)
         outside.answers.set()
 
-        await until(lambda: queue.journal(run, "done", "fix"), "the end of the fix", 20)
+        await until(lambda: queue.journal(run, "done", "fix"), "the end of the fix", 60)
         phases = [entry.phase for entry in queue.journal(run, verb="fix") if entry.phase not in ("claimed", "paged")]
         key = f"{run}/fix"
         if probed_done:
@@ -186,7 +189,7 @@ def test_a_stopped_owner_that_goes_on_past_its_lease_is_refused_and_counted(
         # The process that waits for the hook's answer stands still until the other has gone on from there.
         children.suspend(name)
         outside.fixed.set()
-        await until(lambda: queue.journal(run, "done", "fix"), "the fix by the other", 20)
+        await until(lambda: queue.journal(run, "done", "fix"), "the fix by the other", 60)
         second = queue.history(run).run.owner
         assert second != first
         assert queue.look().counters.get("fenced_steps", 0) == 0
