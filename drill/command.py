@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from drill.clean import clean_folders
+from drill.interrupt import Interrupt
 from drill.options import DrillOptions, check_writable, parse_choice, parse_duration, parse_mix, parse_rate
 from drill.profile import ProfileName, profile
 from drill.report import write_report
@@ -52,27 +53,34 @@ def parse(words: Words) -> DrillOptions:
 
 
 def run(options: DrillOptions) -> int:
-    """Run one drill, write its report, print its verdict, and return the exit code."""
-    screen = _screen()
-    kept: list[str] = []
-    try:
-        outcome = run_drill(options, screen, kept.append)
-    finally:
-        screen.close()
-    for line in told(outcome):
-        print(line)
-    if outcome.evidence is not None:
-        print(f"report: {_reported(options, outcome)}")
-    for folder in kept:
-        print(f"kept: {folder}")
-    return outcome.exit_code
+    """Run one drill, write its report, print its verdict, and return the exit code.
+
+    A signal is only noted until all of that is done: a drill that is asked to end still ends tidily and says so.
+    """
+    with Interrupt() as interrupt:
+        screen = _screen()
+        kept: list[Path] = []
+        try:
+            outcome = run_drill(options, screen, interrupt, kept.append)
+        finally:
+            screen.close()
+        for line in told(outcome):
+            print(line)
+        for folder in kept:
+            print(f"kept: {folder}")
+        return outcome.exit_code if _reported(options, outcome) else max(1, outcome.exit_code)
 
 
-def _reported(options: DrillOptions, outcome: Outcome) -> str:
+def _reported(options: DrillOptions, outcome: Outcome) -> bool:
+    """Write the report and say where it is; False when it should have been written and could not."""
+    if outcome.evidence is None:
+        return True
     try:
-        return str(write_report(options, outcome))
+        print(f"report: {write_report(options, outcome)}")
     except OSError as error:
-        return f"not written: {error}"
+        print(f"The report could not be written to {options.report_dir}: {error.strerror}.", file=sys.stderr)
+        return False
+    return True
 
 
 def _screen() -> Screen:
@@ -97,7 +105,8 @@ def told(outcome: Outcome) -> tuple[str, ...]:
         lines.append(f"FAILED  the drill itself: {outcome.error}")
     failed = sum(not row.ok for row in rows) + bool(outcome.error)
     word = f"failed, {failed} of {len(rows)} expectations" if failed else f"passed, all {len(rows)} expectations"
-    return (*lines, f"verdict: {outcome.scenario.name} ({outcome.profile.name}) {word}")
+    hint = ("`--keep` keeps the parts' logs, for a look at what happened",) if failed else ()
+    return (*lines, *hint, f"verdict: {outcome.scenario.name} ({outcome.profile.name}) {word}")
 
 
 def show_scenarios() -> None:

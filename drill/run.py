@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 from drill.children import Children
 from drill.gathering import gather
@@ -122,7 +123,7 @@ class Drill:
         record.to_ms = time.time_ns() // 1_000_000
 
 
-def run_drill(options: DrillOptions, screen: Screen, kept: Callable[[str], None]) -> Outcome:
+def run_drill(options: DrillOptions, screen: Screen, interrupt: Interrupt, kept: Callable[[Path], None]) -> Outcome:
     """Start every part, run the scenario, gather the evidence, and end every part, whatever happens.
 
     `kept` is told where the data folder is when it was to be kept. Raises UsageError for what a person can put right.
@@ -132,14 +133,13 @@ def run_drill(options: DrillOptions, screen: Screen, kept: Callable[[str], None]
     plan = Plan(chosen, options.server, options.seed, scenario.monitoring, scenario.fixed_by_hook)
     check_programs(plan)
     children = Children()
-    with Interrupt() as interrupt:
-        try:
-            children.start()
-            return _run(options, scenario, Topology(children, plan), screen, interrupt)
-        finally:
-            folder = children.stop(keep=options.keep)
-            if folder is not None:
-                kept(str(folder))
+    try:
+        children.start()
+        return _run(options, scenario, Topology(children, plan), screen, interrupt)
+    finally:
+        folder = children.stop(keep=options.keep)
+        if folder is not None:
+            kept(folder)
 
 
 def _run(
