@@ -1,0 +1,58 @@
+"""Run the machine on one server, as long as asked."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from tests.machine.census import Census
+from tests.machine.driver import Lab
+from tests.machine.rules import QueueMachine
+
+EXAMPLES = 50
+STEPS = 40
+# A longer run draws anew each time: MACHINE_EXAMPLES=500 python -m pytest tests/contract/test_queue_machine.py
+_LONGER = "MACHINE_EXAMPLES"
+
+
+@dataclass(frozen=True)
+class Length:
+    """Say how many runs of how many rules; `drawn_anew` takes another seed each time."""
+
+    examples: int = EXAMPLES
+    steps: int = STEPS
+    drawn_anew: bool = False
+    shrinks: bool = True
+
+    @classmethod
+    def of_environment(cls) -> Length:
+        wanted = os.environ.get(_LONGER)
+        return cls(examples=int(wanted), drawn_anew=True) if wanted else cls()
+
+
+def play(url: str, source: str, length: Length) -> Census:
+    """Run the machine against a library's source; raises what the first run that fails raises, shrunk if asked."""
+    lab = Lab.on(url, source)
+    machine = type("QueueMachine", (QueueMachine,), {"lab": lab})
+    phases = (Phase.generate, Phase.shrink) if length.shrinks else (Phase.generate,)
+    try:
+        run_state_machine_as_test(  # type: ignore[no-untyped-call]  # hypothesis leaves it untyped
+            machine,
+            settings=settings(
+                max_examples=length.examples,
+                stateful_step_count=length.steps,
+                derandomize=not length.drawn_anew,
+                database=None,
+                deadline=None,
+                phases=phases,
+                suppress_health_check=list(HealthCheck),
+                report_multiple_bugs=False,
+                print_blob=length.drawn_anew,
+            ),
+        )
+    finally:
+        lab.close()
+    return lab.census

@@ -1,0 +1,379 @@
+"""The state machine: what producers, workers, sweepers, people, the controller and an executor may do in any order.
+
+No draw depends on what the queue holds: a number picks among what there is, and where there is nothing the rule does
+nothing. So a run that a race has turned can still be repeated.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any, ClassVar, TypeVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from sluicegate.job import CallKind, Outcome
+from sluicegate.job import Job as Handed
+from sluicegate.submission import Submission
+from tests.machine import commands
+from tests.machine.commands import Command
+from tests.machine.contract import COST_CLASS, COSTLY, LIMITED, PLAIN, UNDECLARED, UNSAFE, machine_contract
+from tests.machine.driver import Driver, Lab
+from tests.machine.executor import Executor
+
+T = TypeVar("T")
+
+WORKERS = ("w1", "w2", "w3")
+CLASSES = st.sampled_from((PLAIN, PLAIN, UNSAFE, UNSAFE, COSTLY, COSTLY, COSTLY, LIMITED, LIMITED, LIMITED, UNDECLARED))
+# ms: the class's own, hopeless, soon, and a good time.
+DEADLINES = st.sampled_from((0, 0, 0, 1_500, 2_200, 12_000, 40_000))
+DELAYS = st.sampled_from((0, 0, 3, 4_000, 50_000, 70_000))
+# ms: nothing much, a back-off, a refusal's wait, a lease, a silent controller, a retention.
+WAITS = st.sampled_from((1, 3, 900, 2_100, 4_000, 15_100, 15_100, 30_000, 31_000, 31_000, 46_000, 91_000, 700_000))
+NUMBERS = st.integers(0, 1 << 12)
+LATENCIES = st.sampled_from((10, 10, 10, 5_000))
+KINDS = st.sampled_from((None, *CallKind))
+COSTS = st.sampled_from(("", "", "", "", COST_CLASS, "no-such-cost"))
+OPENED = st.sampled_from((True, True, False))
+OUTCOMES = st.sampled_from((*Outcome, Outcome.SUCCEEDED, Outcome.SUCCEEDED, Outcome.RETRY, Outcome.RETRY, Outcome.UNKNOWN))
+RECONCILED = st.sampled_from(("succeeded", "failed", "retry", "retry", "block"))
+SOURCES = st.sampled_from(("person", "person", "ledger", "http"))
+ORDERS = st.sampled_from(("open", "open_end_run", "open_end_run", "drain", "reject", "hold", "release", "abort", "acknowledge"))
+ACTIONS = st.sampled_from(("admit", "admit", "admit", "hold", "reject_new", "drain", "roll_back"))
+EDITS = st.sampled_from(
+    (
+        ("SET", "drain_state", "drain"), ("SET", "drain_state", "reject_new"), ("SET", "drain_state", "admit"),
+        ("SET", "drain_state", "recovering"), ("SET", "admission", "closed"), ("SET", "admission", "open"),
+        ("SET", "drain_state", "opne"), ("DEL", "control:gate"),
+    )
+)  # fmt: skip
+
+
+class QueueMachine(RuleBasedStateMachine):
+    """Drive one queue; `lab` is the server, set on a subclass for each."""
+
+    lab: ClassVar[Lab]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._numbers = itertools.count(1)
+        self._submitted: list[dict[str, Any]] = []
+        self._handles: list[tuple[str, Handed]] = []
+        self._repeatable: list[Command] = []
+        self._last_claim: dict[str, Command] = {}
+        self._controller_fence = "0"
+
+    @initialize(strict=st.sampled_from((True, True, False)))
+    def open_queue(self, strict: bool) -> None:
+        self.drive = Driver(self.lab, machine_contract(strict=strict))
+        self._executor = Executor(self.drive, self._do, self._claim, self._settlement, self._next)
+        self._look("admit")
+
+    # Producers.
+
+    @rule(job_class=CLASSES, deadline=DEADLINES, cost=COSTS, opened=OPENED)
+    def submit_new(self, job_class: str, deadline: int, cost: str, opened: bool) -> None:
+        self._open(opened)
+        self._admit(self._submission(job_class, deadline, cost))
+
+    @rule(number=NUMBERS, job_class=CLASSES, payload=st.sampled_from(("{}", "{}", "{}", "[]")), opened=OPENED)
+    def submit_under_few_keys(self, number: int, job_class: str, payload: str, opened: bool) -> None:
+        self._open(opened)
+        self._admit(self._submission(job_class, 0, "", key=f"key-{number % 4}", payload=payload))
+
+    @rule(job_classes=st.lists(CLASSES, min_size=2, max_size=4), deadline=DEADLINES)
+    def submit_many(self, job_classes: list[str], deadline: int) -> None:
+        self._admit(*(self._submission(job_class, deadline, "") for job_class in job_classes))
+
+    @rule(job_class=st.sampled_from((PLAIN, COSTLY, LIMITED)), count=st.integers(3, 6))
+    def submit_a_crowd(self, job_class: str, count: int) -> None:
+        self._open(True)
+        self._admit(*(self._submission(job_class, 0, "") for _ in range(count)))
+
+    @rule(job_class=CLASSES, deadline=st.sampled_from((1, 1_500, 2_000)))
+    def submit_too_late(self, job_class: str, deadline: int) -> None:
+        self._open(True)
+        self._admit(*(self._submission(job_class, deadline, "") for _ in range(2)))
+
+    @rule(job_class=CLASSES)
+    def submit_unwatched(self, job_class: str) -> None:
+        self._open(True)
+        self.drive.wait(91_000)
+        self._admit(self._submission(job_class, 0, ""))
+
+    @rule(number=NUMBERS, conflicting=st.sampled_from((False, False, True)))
+    def submit_again(self, number: int, conflicting: bool) -> None:
+        if (sent := _pick(self._submitted, number)) is not None:
+            self._admit({**sent, "fp": "another"} if conflicting else sent)
+
+    @rule(number=NUMBERS, job_class=CLASSES)
+    def submit_under_the_id_of_another(self, number: int, job_class: str) -> None:
+        if (sent := _pick(self._submitted, number)) is not None:
+            self._admit({**self._submission(job_class, 0, ""), "id": sent["id"]})
+
+    # Workers.
+
+    @rule(worker=st.sampled_from(WORKERS), slots=st.sampled_from((0, 1, 1, 2, 4)))
+    def claim(self, worker: str, slots: int) -> None:
+        self._claim(worker, slots)
+
+    @rule(worker=st.sampled_from(WORKERS), job_class=st.sampled_from((PLAIN, UNSAFE)), renewed=st.booleans())
+    def start_work(self, worker: str, job_class: str, renewed: bool) -> None:
+        self._start(worker, job_class, renewed)
+
+    @rule(worker=st.sampled_from(WORKERS), outcome=OUTCOMES, delay=DELAYS, kind=KINDS, job_class=st.sampled_from((PLAIN, UNSAFE)))
+    def work(self, worker: str, outcome: Outcome, delay: int, kind: CallKind | None, job_class: str) -> None:
+        for job in self._start(worker, job_class, delay > 0):
+            self._do(self._settlement((worker, job), outcome, delay, kind, 10))
+
+    @rule(number=NUMBERS)
+    def record_an_intent(self, number: int) -> None:
+        if (handle := _pick(self._handles[-4:], number)) is not None:
+            self._do(commands.intent(handle[0], handle[1].job_id, handle[1].fence))
+
+    @rule(number=NUMBERS, outcome=OUTCOMES, delay=DELAYS, kind=KINDS, latency=LATENCIES)
+    def settle(self, number: int, outcome: Outcome, delay: int, kind: CallKind | None, latency: int) -> None:
+        self._hold_something(number)
+        if (handle := _pick(self._held(), number)) is not None:
+            self._do(self._settlement(handle, outcome, delay, kind, latency))
+
+    @rule(number=NUMBERS, outcome=OUTCOMES)
+    def settle_late(self, number: int, outcome: Outcome) -> None:
+        if (handle := _pick(self._handles[-12:], number)) is not None:
+            self._do(self._settlement(handle, outcome, 0, CallKind.OK, 10))
+
+    @rule(count=st.integers(2, 5))
+    def work_well(self, count: int) -> None:
+        for _ in range(count):
+            jobs = self._claim("w1", 1)
+            for job in jobs:
+                self._do(self._settlement(("w1", job), Outcome.SUCCEEDED, 0, CallKind.OK, 10))
+
+    @rule(number=NUMBERS, only_held=st.sampled_from((True, True, False)))
+    def renew(self, number: int, only_held: bool) -> None:
+        self._hold_something(number)
+        handles = self._held() if only_held else self._handles[-6:]
+        if (handle := _pick(handles, number)) is not None:
+            leases = {job.job_id: job.fence for owner, job in handles if owner == handle[0]}
+            self._do(commands.renew(handle[0], leases))
+
+    @rule(worker=st.sampled_from(WORKERS))
+    def crash(self, worker: str) -> None:
+        """A worker stops for ever wherever it was; what it still sent may arrive late."""
+        self.drive.count("crash")
+        self._last_claim.pop(worker, None)
+        self._handles = [(f"{owner}-dead" if owner == worker else owner, job) for owner, job in self._handles]
+
+    # What goes by itself.
+
+    @rule()
+    def sweep(self) -> None:
+        self._do(commands.sweep())
+
+    @rule()
+    def promote(self) -> None:
+        self._do(commands.promote())
+
+    @rule(ms=WAITS)
+    def wait(self, ms: int) -> None:
+        self.drive.wait(ms)
+
+    @rule(job_class=st.sampled_from((PLAIN, UNSAFE)), outcome=RECONCILED, source=SOURCES)
+    def lose_a_lease(self, job_class: str, outcome: str, source: str) -> None:
+        """Whoever holds jobs stops renewing; somebody finds out what became of one."""
+        jobs = self._start("w1", job_class, False)
+        self.drive.wait(31_000)
+        self._do(commands.sweep())
+        for job in jobs:
+            self._do(commands.reconcile(job.job_id, outcome, source))
+
+    # People, resolvers, the controller, an executor, hands.
+
+    @rule(number=NUMBERS, outcome=RECONCILED, source=SOURCES)
+    def reconcile(self, number: int, outcome: str, source: str) -> None:
+        jobs = self.drive.world.jobs.values()
+        aside = [job.job_id for job in jobs if job.state in ("unknown", "blocked")]
+        if (job_id := _pick(aside or [job.job_id for job in jobs], number)) is not None:
+            self._do(commands.reconcile(job_id, outcome, source))
+
+    @rule(number=NUMBERS)
+    def confirm_a_duplicate(self, number: int) -> None:
+        if (sent := _pick(self._submitted, number)) is not None:
+            self._do(commands.duplicate(sent["key"]))
+
+    @rule(name=ORDERS)
+    def order(self, name: str) -> None:
+        self._do(commands.order(name))
+
+    @rule(action=ACTIONS)
+    def control(self, action: str) -> None:
+        self._look(action)
+
+    @rule(steps=st.integers(1, 4), number=NUMBERS)
+    def recover_a_little(self, steps: int, number: int) -> None:
+        self._recover(steps, number)
+
+    @rule(number=NUMBERS)
+    def recover(self, number: int) -> None:
+        self._recover(6, number)
+
+    @rule(number=NUMBERS)
+    def submit_in_a_ramp(self, number: int) -> None:
+        """Go on until the ramp has begun, then let producers come."""
+        self._recover(11, number, until_ramp=True)
+        if self.drive.gate.ramp is not None:
+            self._admit(*(self._submission(PLAIN, 0, "") for _ in range(3)))
+
+    @rule(words=EDITS)
+    def edit_by_hand(self, words: tuple[str, ...]) -> None:
+        self.drive.edit(*words)
+
+    # Lost answers and races.
+
+    @rule(times=st.integers(1, 3))
+    def repeat_the_last(self, times: int) -> None:
+        """The answer was lost: the same request comes again."""
+        if self._repeatable:
+            for _ in range(times):
+                self._repeat(self._repeatable[-1])
+
+    @rule(number=NUMBERS)
+    def repeat_an_earlier_one(self, number: int) -> None:
+        """A request that lay on the way for long arrives again."""
+        timeless = [command for command in self._repeatable[-8:] if command.kind in ("admit", "settle", "intent")]
+        if (command := _pick([*timeless, *self._last_claim.values()], number)) is not None:
+            self._repeat(command)
+
+    @rule(job_class=CLASSES, other_class=CLASSES, kind=st.sampled_from(("same", "conflict", "places")))
+    def race_submissions(self, job_class: str, other_class: str, kind: str) -> None:
+        first = self._submission(job_class, 0, "")
+        second = {"same": first, "conflict": {**first, "fp": "other"}}.get(kind, self._submission(other_class, 0, ""))
+        self.drive.race(commands.admit([first]), commands.admit([second]))
+        self._submitted += [first, second]
+
+    @rule(slots=st.integers(1, 3))
+    def race_claims(self, slots: int) -> None:
+        pair = [commands.claim(worker, self._next("r"), slots) for worker in WORKERS[:2]]
+        for worker, answer in zip(WORKERS, self.drive.race(*pair), strict=False):
+            self._handles += [(worker, job) for job in answer.jobs]
+
+    @rule(number=NUMBERS, outcome=OUTCOMES, other=OUTCOMES)
+    def race_settlements(self, number: int, outcome: Outcome, other: Outcome) -> None:
+        self._hold_something(number)
+        if (handle := _pick(self._held(canaries=False), number)) is not None:
+            pair = [self._settlement(handle, which, 0, CallKind.OK, 10) for which in (outcome, other)]
+            self.drive.race(*pair)
+
+    @rule(number=NUMBERS, outcome=OUTCOMES, rival=st.sampled_from(("sweep", "renew", "reconcile", "drain", "claim")))
+    def race_a_settlement(self, number: int, outcome: Outcome, rival: str) -> None:
+        self._hold_something(number)
+        if (handle := _pick(self._held(canaries=False), number)) is None:
+            return
+        worker, job = handle
+        against = {
+            "sweep": commands.sweep(),
+            "renew": commands.renew(worker, {job.job_id: job.fence}),
+            "reconcile": commands.reconcile(job.job_id, "retry", "person"),
+            "drain": commands.order("drain"),
+            "claim": commands.claim("racer", self._next("r"), 1),
+        }[rival]
+        _, answer = self.drive.race(self._settlement(handle, outcome, 0, None, 10), against)
+        if rival == "claim":
+            self._handles += [("racer", claimed) for claimed in answer.jobs]
+
+    @rule()
+    def race_a_claim_against_a_drain(self) -> None:
+        answer, _ = self.drive.race(commands.claim("racer", self._next("r"), 2), commands.order("drain"))
+        self._handles += [("racer", job) for job in answer.jobs]
+
+    # How the rules do it.
+
+    def _next(self, start: str) -> str:
+        return f"{start}{next(self._numbers)}"
+
+    def _do(self, command: Command) -> Any:
+        answer = self.drive.run(command)
+        if command.repeatable:
+            self._repeatable.append(command)
+        return answer
+
+    def _repeat(self, command: Command) -> None:
+        self.drive.run(command)
+        self.drive.count("repeat")
+
+    def _submission(self, job_class: str, deadline: int, cost: str, *, key: str = "", payload: str = "{}") -> dict[str, Any]:
+        name = self._next("j")
+        submission = Submission(name, key or name, job_class, payload, cost_class=cost, deadline_in_ms=deadline)
+        return dict(submission.arguments())
+
+    def _admit(self, *jobs: dict[str, Any]) -> None:
+        self._submitted += jobs
+        self._do(commands.admit(list(jobs)))
+
+    def _claim(self, worker: str, slots: int) -> Sequence[Handed]:
+        command = commands.claim(worker, self._next("r"), slots)
+        jobs: Sequence[Handed] = self._do(command).jobs
+        self._last_claim[worker] = command
+        self._handles += [(worker, job) for job in jobs]
+        return jobs
+
+    def _held(self, *, canaries: bool = True) -> list[tuple[str, Handed]]:
+        """Give what some worker holds under the current fence: running, or unknown since its lease ended."""
+        world = self.drive.world
+        return [
+            (worker, job)
+            for worker, job in self._handles
+            if (known := world.jobs.get(job.job_id))
+            and known.fence == job.fence
+            and known.state in ("running", "unknown")
+            and (canaries or not known.canary)
+        ]
+
+    def _settlement(
+        self, handle: tuple[str, Handed], outcome: Outcome, delay: int, kind: CallKind | None, latency: int
+    ) -> Command:
+        worker, job = handle
+        call = {"call": {"kind": kind.value, "status": 0, "latency_ms": latency}} if kind is not None else {}
+        base = {"worker": worker, "id": job.job_id, "fence": str(job.fence), "request": self._next("s")}
+        return commands.settle({**base, "outcome": outcome.value, "delay_ms": delay, **call})
+
+    def _open(self, wanted: bool) -> None:
+        """Let a person open the gate where it is not, and the controller look."""
+        if wanted and self.drive.gate.effective != "admit":
+            self._do(commands.order("open_end_run"))
+        silent_ms = self.drive.world.timings["controller_silent_ms"]
+        if wanted and self.drive.clock.now_ms - self.drive.gate.seen_ms > silent_ms:
+            self._look("hold")
+
+    def _start(self, worker: str, job_class: str, renewed: bool) -> Sequence[Handed]:
+        """Let a worker claim and say what it will do; where nothing waits, a producer brings something first."""
+        if not any(self.drive.world.ordinary("ready")):
+            self._open(True)
+            self._admit(self._submission(job_class, 0, ""))
+        jobs = self._claim(worker, 1)
+        for job in jobs:
+            self._do(commands.intent(worker, job.job_id, job.fence))
+            if renewed:
+                self._do(commands.renew(worker, {job.job_id: job.fence}))
+        return jobs
+
+    def _hold_something(self, number: int) -> None:
+        if not self._held(canaries=False):
+            self._start(WORKERS[number % 3], (PLAIN, UNSAFE)[number % 2], number % 5 == 0)
+
+    def _look(self, action: str) -> None:
+        """Let the controller look once, as it does every tick."""
+        _, fence = self._do(commands.lead("controller"))
+        self._do(commands.tick(fence))
+        self._do(commands.move_gate(action, fence, self.drive.gate.epoch))
+
+    def _recover(self, steps: int, number: int, *, until_ramp: bool = False) -> None:
+        for _ in range(steps):
+            if until_ramp and self.drive.gate.ramp is not None:
+                return
+            self._executor.step(number)
+
+
+def _pick(values: Sequence[T], number: int) -> T | None:
+    return values[number % len(values)] if values else None
