@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from sluicegate import logs
+from sluicegate import cli_snapshot, logs
 from sluicegate.console import (
     Actor,
     AsJson,
@@ -218,9 +218,9 @@ def serve(
     body = settings_of(settings, redis_url, queue).model_dump(mode="json")
     flags = {"host": host, "port": port, "token_file": token_file and str(token_file)}
     body["api"].update({name: value for name, value in flags.items() if value is not None})
-    in_force = parse(body, "the command line")
+    api = http_server.QueueApi(parse(body, "the command line"))
     logs.configure()
-    asyncio.run(http_server.serve(in_force))
+    asyncio.run(api.serve())
 
 
 @app.command(epilog="Example: sluicegate queue openapi > docs/reference/openapi.json")
@@ -229,6 +229,12 @@ def openapi() -> None:
     from sluicegate.http_api import api_document  # noqa: PLC0415 (loaded late, as for `serve`)
 
     typer.echo(api_document(), nl=False)
+
+
+app.command("snapshot", epilog="Example: sluicegate queue snapshot snapshots/before.jsonl.gz")(cli_snapshot.snapshot)
+app.command(
+    "restore", epilog='Example: sluicegate queue restore snapshots/before.jsonl.gz --as ann --reason "new host"'
+)(cli_snapshot.restore_snapshot)
 
 
 def _stored_contract(settings: Settings) -> tuple[str | None, str]:

@@ -2,7 +2,9 @@
 
     SluicegateError
     ├── UsageError            bad input or a missing part: one sentence and a hint, exit code 2
-    │   └── SettingsError     a setting that contradicts its bound or another setting
+    │   ├── SettingsError     a setting that contradicts its bound or another setting
+    │   └── SnapshotRefused   a file that is no whole snapshot of a format that this version reads
+    ├── NeverStill            jobs moved for as long as a snapshot was tried
     └── StoreError            the queue's server did not do what was asked
         ├── StoreUnavailable  no answer in time, refused, loading, or the connection broke: the outcome is not known
         └── StoreRejected     the server answered with an error (no permission, out of memory, wrong type)
@@ -31,6 +33,14 @@ class UsageError(SluicegateError):
 
 class SettingsError(UsageError):
     """Name the setting, its value and the bound it breaks."""
+
+
+class SnapshotRefused(UsageError):
+    """Say what is wrong with a snapshot's file, and where in it."""
+
+
+class NeverStill(SluicegateError):
+    """Say that jobs went on moving while they were written down, so that no instant could be written."""
 
 
 class StoreError(SluicegateError):

@@ -200,9 +200,16 @@ class Store:
         """Make delayed jobs ready whose time has come; gives how many."""
         return int(self._call("promote", {"limit": limit})["promoted"])
 
-    def reconcile(self, job_id: str, outcome: str, *, actor: str, reason: str, source: str) -> tuple[str, str]:
-        """Move a job out of unknown or blocked; gives the answer (moved, refused, gone) and its state."""
+    def reconcile(
+        self, job_id: str, outcome: str, *, actor: str, reason: str, source: str, fence: str | None = None
+    ) -> tuple[str, str]:
+        """Move a job out of unknown or blocked; gives the answer (moved, refused, gone, stale) and its state.
+
+        `fence` is the one seen by whoever judged from a look at the job: after another start the judgement is stale.
+        """
         arguments = {"id": job_id, "outcome": outcome, "actor": actor, "reason": reason, "source": source}
+        if fence is not None:
+            arguments["fence"] = fence
         body = self._call("reconcile", arguments)
         return str(body["answer"]), str(body["state"])
 
@@ -281,13 +288,42 @@ class Store:
 
     # Snapshot.
 
-    def snapshot_ids(self) -> Mapping[str, Any]:
-        """Give the ids with scores of every container of one instant (see snapshot.lua)."""
-        return self._call("snapshot", {}, timeout_s=10.0)
+    def snapshot_head(self) -> Mapping[str, Any]:
+        """Give all that a snapshot holds beside jobs and refusals (see snapshot.lua)."""
+        return self._call("snapshot", {})
 
-    def records(self, ids: Sequence[str], refusal_keys: Sequence[str] = ()) -> Mapping[str, Any]:
-        """Give the records of at most 100 jobs and the decisions of at most 100 refused keys."""
-        return self._call("records", {"ids": list(ids), "keys": list(refusal_keys)})
+    def snapshot_rows(self, container: str, after: Arguments | None = None) -> Mapping[str, Any]:
+        """Give the next records of a container, and where to go on; no `after` in the answer is the end."""
+        return self._call("snapshot_rows", _ranged(after, container=container))
+
+    def snapshot_versions(self, container: str, after: Arguments | None = None) -> Mapping[str, Any]:
+        """Give the next ids of a container with scores and versions, and where to go on."""
+        return self._call("snapshot_versions", _ranged(after, container=container))
+
+    def snapshot_refusals(self, horizon_ms: int, after: Arguments | None = None) -> Mapping[str, Any]:
+        """Give the next refusals that lapse by `horizon_ms`, and where to go on."""
+        return self._call("snapshot_refusals", _ranged(after, horizon=horizon_ms))
+
+    def records(self, ids: Sequence[str]) -> Mapping[str, Any]:
+        """Give the records of at most 100 jobs, in whatever state they are."""
+        return self._call("records", {"ids": list(ids)})
+
+    def restore_begin(self, arguments: Arguments) -> Mapping[str, Any]:
+        """Close the gate and mark it as restoring (see restore.lua), on a server that may not know the library yet."""
+        self.load()
+        return self._call("restore_begin", arguments)
+
+    def restore(self, arguments: Arguments) -> Mapping[str, Any]:
+        """Put back at most 100 jobs and refusals that are not there (see restore.lua)."""
+        return self._call("restore", arguments)
+
+    def restore_end(self, restore: str, *, actor: str, note: str) -> str:
+        """Take the mark away: all is back; gives moved or unchanged."""
+        return str(self._call("restore_end", {"restore": restore, "actor": actor, "note": note})["answer"])
+
+    def unresolved(self, offset: int = 0, limit: int = 100) -> Mapping[str, Any]:
+        """Give unknown jobs with what a resolver needs, the longest unknown first (see unresolved.lua)."""
+        return self._call("unresolved", {"offset": offset, "limit": limit})
 
     # Transport.
 
@@ -376,6 +412,10 @@ class Store:
             return
         with self._lock:
             self._epoch = max(self._epoch, int(raw))
+
+
+def _ranged(after: Arguments | None, **arguments: str | int) -> Arguments:
+    return arguments if after is None else {**arguments, "after": dict(after)}
 
 
 def _forbids_functions(error: redis.exceptions.ResponseError) -> bool:

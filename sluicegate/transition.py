@@ -41,6 +41,7 @@ class Answer(StrEnum):
     RUN_LIVE = "run_live"  # a person must end the run first
     DUPLICATES = "duplicates"  # a person must acknowledge the duplicates first
     NOT_EMPTY = "not_empty"  # init: a queue lives here already
+    RESTORING = "restoring"  # a restore is not complete: the same restore again completes it
 
 
 class Trigger(StrEnum):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from automation.snapshot_file import NeverStill, write_snapshot
 from automation.turn import Done, Failed, Progress, Turn, Wait
 from runbooks.verbs.snapshot import Snapshot
 from runbooks.verbs.step import VerbName
+from sluicegate.errors import NeverStill
+from sluicegate.snapshot import write_snapshot
 
 
 async def snapshot(turn: Turn) -> Progress:

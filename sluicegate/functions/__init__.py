@@ -16,6 +16,7 @@ _ORDER = (
     "_jobs",
     "_figures",
     "_runs",
+    "_portable",
     "init",
     "admit",
     "claim",
@@ -25,10 +26,15 @@ _ORDER = (
     "control",
     "order",
     "run",
+    "unresolved",
     "snapshot",
+    "restore",
     "failures",
     "episode",
 )
+
+
+_ADDS_JOBS = frozenset({"admit", "restore_begin", "restore"})
 
 
 @cache
@@ -58,7 +64,7 @@ def _flag(command: str) -> str:
     """
     if command in read_only_names():
         return "no-writes"
-    return "" if command == "admit" else "allow-oom"
+    return "" if command in _ADDS_JOBS else "allow-oom"
 
 
 @cache

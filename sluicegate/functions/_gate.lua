@@ -44,6 +44,7 @@ local function read_record(q, g)
     if value and not values[value] then whole, value = false, nil end
     g[field] = value
   end
+  g.restoring = none(h.restoring) -- the restore that is not complete, if any: restore.lua sets and takes it away
   known('rollback_reason', ROLLBACK_REASONS)
   known('pin', PINS)
   if g.ramp ~= '' and not whole_number(g.ramp) then whole = false end

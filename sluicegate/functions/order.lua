@@ -1,6 +1,6 @@
 -- order {order, actor, reason, pin, request}: carry out what a named person asks of the gate (SPEC §6, "Named persons").
 -- order: open | open_end_run | drain | reject | hold | release | abort | acknowledge.
--- -> {answer = moved | unchanged | run_live | duplicates | unreadable, drain_state, pin, epoch, acknowledged, run}
+-- -> {answer = moved | unchanged | run_live | duplicates | unreadable | restoring, drain_state, pin, epoch, acknowledged, run}
 
 -- What may be asked of a gate that can't be read: it is whole again afterwards.
 local REPAIRS = { open = true, open_end_run = true, drain = true, reject = true, hold = true }
@@ -94,8 +94,12 @@ local function release(q, g)
   return 'moved'
 end
 
+-- Nothing but its end takes the mark of a restore away: half a queue must not open.
+local LOOSENS = { open = true, open_end_run = true, reject = true, release = true }
+
 local function carry_out(q, g)
   local order = q.a.order
+  if g.restoring and LOOSENS[order] then return 'restoring' end
   if order == 'open' and g.run then return 'run_live' end
   if order == 'open' or order == 'open_end_run' then return open(q, g) end
   if order == 'drain' or order == 'reject' or order == 'hold' then return close(q, g) end

@@ -51,6 +51,7 @@ function commands.open_run(q)
   if not G.readable(g) then return answer_run(g, 'unreadable', 'the gate is ' .. (g.behind and 'behind' or g.stored)) end
   if G.adopt(q, g) then g = G.read(q) end
   if g.run and g.run.id == q.a.run then return answer_run(g, 'moved') end -- the same request again
+  if g.restoring then return answer_run(g, 'refused', 'a restore is not complete') end
   if q.a.runbook == 'rollback-and-audit' then return open_audit(q, g) end
   if q.a.trigger ~= 'person' then return open_for_machine(q, g) end
   if g.run then return answer_run(g, 'run_live', 'run ' .. g.run.id .. ' is live') end

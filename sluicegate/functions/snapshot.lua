@@ -1,34 +1,107 @@
--- snapshot {}: ids with scores of every container, live refusals, settings digest and epoch, in one instant. Read-only.
--- -> {at, epoch, digest, containers = {name = [[id, score], …]}, refusals = [key], gate}
-local CONTAINERS = { 'queue:enqueued', 'queue:delayed', 'queue:leases', 'queue:unknown', 'queue:blocked', 'queue:deadlines' }
+-- What a snapshot is made of (SPEC §7.2), read in ranges: no call looks at more than 500 ids, nor gives more than about
+-- 256 KB of payloads, so none holds the server up. What moves while the ranges are read shows in its version.
 
+local CONTAINERS = { 'queue:enqueued', 'queue:delayed', 'queue:leases', 'queue:unknown', 'queue:blocked' }
+local ROWS_A_CALL, VERSIONS_A_CALL, BYTES_A_CALL = 100, 500, 262144
+
+-- snapshot {}: everything but jobs and refusals, of this instant. Read-only.
+-- -> {at, epoch, drain_state, pin, digest, contract, confirmed, acknowledged, kill, endpoint, containers = {name = count},
+--     horizon}; every refusal decided by `at` has lapsed by `horizon`
 function commands.snapshot(q)
   local g = G.read(q)
-  local body = { at = q.now, epoch = digits(g.epoch), digest = settings_digest or '', containers = {},
-    drain_state = G.effective(g), refusals = redis.call('ZRANGE', q.p .. 'queue:refusals', 0, -1) }
-  for _, name in ipairs(CONTAINERS) do
-    local flat, pairs_of = redis.call('ZRANGE', q.p .. name, 0, -1, 'WITHSCORES'), {}
-    for i = 1, #flat, 2 do pairs_of[#pairs_of + 1] = { flat[i], flat[i + 1] } end
-    body.containers[name] = pairs_of
+  local body = { at = q.now, epoch = digits(g.epoch), drain_state = G.effective(g), pin = G.effective_pin(g) or '',
+    digest = q.s and settings_digest or '', contract = redis.call('HGET', q.p .. 'queue:settings', 'contract') or '',
+    confirmed = g.confirmed, acknowledged = g.acknowledged, kill = text_of(q.p .. 'kill') or '',
+    endpoint = hash_of(q.p .. 'control:endpoint'), containers = {}, horizon = q.now }
+  for _, name in ipairs(CONTAINERS) do body.containers[name] = redis.call('ZCARD', q.p .. name) end
+  if q.s then
+    local t = q.s.timings
+    body.horizon = q.now + math.max(t.overloaded_retry_ms, t.class_limit_retry_ms, t.closed_retry_ms)
+      + t.refusal_retention_ms
   end
   return body
 end
 readonly.snapshot = true
 
--- records {ids, keys}: the records of at most 100 jobs, each with its version (rev), decision and ledger entry, and the
--- stored refusals of at most 100 keys. Read-only. -> {jobs = [{id, job, payload, decision, ledger}], refusals = [{key, decision}]}
-function commands.records(q)
-  local jobs, refusals = {}, {}
-  for _, id in ipairs(q.a.ids or {}) do
-    local job = hash_of(J.key(q, id))
-    if job.state then
-      jobs[#jobs + 1] = { id = id, job = job, payload = text_of(J.key(q, id) .. ':payload') or '',
-        decision = hash_of(q.p .. 'idem:' .. job.key), ledger = hash_of(q.p .. 'ledger:' .. job.key) }
+-- Walk a sorted set in ranges whatever moves meanwhile: what keeps its place between two calls is met at least once.
+local function range_after(key, after, limit)
+  local start = 0
+  if after then
+    local rank = redis.call('ZRANK', key, after.member)
+    if rank and redis.call('ZSCORE', key, after.member) == after.score then
+      start = rank + 1
+    else
+      start = redis.call('ZCOUNT', key, '-inf', '(' .. after.score)
     end
   end
-  for _, key in ipairs(q.a.keys or {}) do
-    refusals[#refusals + 1] = { key = key, decision = hash_of(q.p .. 'idem:' .. key) }
+  return redis.call('ZRANGE', key, start, start + limit - 1, 'WITHSCORES')
+end
+
+local function container(q)
+  for _, name in ipairs(CONTAINERS) do
+    if name == q.a.container then return q.p .. name end
   end
-  return { jobs = jobs, refusals = refusals }
+  return error('no container ' .. tostring(q.a.container))
+end
+
+-- snapshot_rows {container, after = {member, score}}: the next records of a container, each id with its score, its record
+-- and its version of one instant. Read-only. -> {rows = [{id, score, job, payload, decision, ledger, version}], after}
+function commands.snapshot_rows(q)
+  local flat = range_after(container(q), q.a.after, ROWS_A_CALL)
+  local rows, bytes, after = {}, 0, nil
+  for i = 1, #flat, 2 do
+    local row = P.row(q, flat[i])
+    after = { member = flat[i], score = flat[i + 1] }
+    if P.travels(row) then
+      row.score, bytes = flat[i + 1], bytes + #row.payload
+      rows[#rows + 1] = row
+    end
+    if bytes >= BYTES_A_CALL then break end
+  end
+  return { rows = rows, after = after }
+end
+readonly.snapshot_rows = true
+
+-- snapshot_versions {container, after}: the next ids of a container with their scores and versions. Read-only.
+-- -> {rows = [[id, score, version]], after}
+function commands.snapshot_versions(q)
+  local flat = range_after(container(q), q.a.after, VERSIONS_A_CALL)
+  local rows, after = {}, nil
+  for i = 1, #flat, 2 do
+    local version = P.version(q, flat[i])
+    if version then rows[#rows + 1] = { flat[i], flat[i + 1], version } end
+    after = { member = flat[i], score = flat[i + 1] }
+  end
+  return { rows = rows, after = after }
+end
+readonly.snapshot_versions = true
+
+-- snapshot_refusals {after, horizon}: the next refusals that stand and lapse by `horizon`. Read-only.
+-- -> {rows = [{key, decision}], after}
+function commands.snapshot_refusals(q)
+  local flat = range_after(q.p .. 'queue:refusals', q.a.after, ROWS_A_CALL)
+  local rows, after = {}, nil
+  for i = 1, #flat, 2 do
+    if tonumber(flat[i + 1]) > q.a.horizon then return { rows = rows } end
+    local decision = P.refusal(q, flat[i])
+    if decision then rows[#rows + 1] = { key = flat[i], decision = decision } end
+    after = { member = flat[i], score = flat[i + 1] }
+  end
+  return { rows = rows, after = after }
+end
+readonly.snapshot_refusals = true
+
+-- records {ids}: the records of at most 100 jobs in any state, each with its version, its decision and its ledger entry.
+-- Read-only. -> {jobs = [{id, job, payload, decision, ledger, version, score}]}; a final one has no score
+function commands.records(q)
+  local jobs = {}
+  for _, id in ipairs(q.a.ids) do
+    local row = P.row(q, id)
+    if row then
+      row.score = P.score(q, row)
+      jobs[#jobs + 1] = row
+    end
+  end
+  return { jobs = jobs }
 end
 readonly.records = true

@@ -1,0 +1,73 @@
+"""Parse `sluicegate queue snapshot` and `sluicegate queue restore`, and wire them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sluicegate.console import Actor, AsJson, Queue, RedisUrl, SettingsFile, Why, fail, opened, person, settings_of
+from sluicegate.restore import Wish, restore
+from sluicegate.restore_sentences import refused_said, restored_body, restored_lines, written_body, written_lines
+from sluicegate.snapshot import write_snapshot
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="The snapshot's file; `.jsonl.gz` says what is in it.")]
+
+
+def snapshot(
+    file: File,
+    as_json: AsJson = False,
+    settings: SettingsFile = None,
+    redis_url: RedisUrl = None,
+    queue: Queue = None,
+) -> None:
+    """Write down every job that is not final, live refusals, the ledger and the contract."""
+    with opened(settings_of(settings, redis_url, queue)) as store:
+        try:
+            written = write_snapshot(store, file, moving=True)
+        except OSError as error:
+            raise fail(f"The snapshot {file} cannot be written: {error.strerror}.") from error
+    if as_json:
+        typer.echo(json.dumps(written_body(file, written)))
+        return
+    for line in written_lines(file, written):
+        typer.echo(line)
+
+
+def restore_snapshot(
+    file: File,
+    actor: Actor,
+    reason: Why,
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Look at everything, say what would be done.")] = False,
+    suspect_unsafe: Annotated[
+        bool,
+        typer.Option(
+            "--suspect-unsafe",
+            help="Pending jobs of `unsafe` classes come back unknown: they may have run after the snapshot.",
+        ),
+    ] = False,
+    take_over: Annotated[
+        bool, typer.Option("--take-over", help="Give up another restore that was cut short; what it put back stays.")
+    ] = False,
+    as_json: AsJson = False,
+    settings: SettingsFile = None,
+    redis_url: RedisUrl = None,
+    queue: Queue = None,
+) -> None:
+    """Put back what is not there, on a new server or beside a live queue; the gate is closed and pinned."""
+    who = person(actor, reason)
+    loaded = settings_of(settings, redis_url, queue)
+    wish = Wish(file, who.name, who.reason, dry_run, suspect_unsafe, take_over)
+    with opened(loaded) as store:
+        result = restore(store, wish)
+    if not result.done:
+        said = refused_said(loaded.queue, result)
+        raise fail(said.sentence, said.hint)
+    if as_json:
+        typer.echo(json.dumps(restored_body(result)))
+        return
+    for line in restored_lines(loaded.queue, wish, result):
+        typer.echo(line)

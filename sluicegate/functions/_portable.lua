@@ -1,0 +1,118 @@
+-- What of a job and of a refusal travels in a snapshot, and how it is put back. Beside _jobs.lua and admit.lua the only
+-- code that knows which keys and fields they are made of.
+
+local P = {}
+
+-- Whatever changes a job changes its version; a renewed lease is no change, a recorded intent is one.
+local function version_of(state, rev, fence, intent)
+  if state == 'running' then return 'running:' .. (fence or '') .. ':' .. (intent or '') end
+  return state .. ':' .. (rev or '')
+end
+
+-- The version of a job, or nil for what no snapshot holds: no record, final, or a canary of a run.
+function P.version(q, id)
+  local h = redis.call('HMGET', J.key(q, id), 'state', 'rev', 'fence', 'key', 'canary')
+  local state = h[1]
+  if not state or FINAL[state] or none(h[5] or '') then return nil end
+  local intent = state == 'running' and redis.call('HGET', q.p .. 'ledger:' .. h[4], 'fence') or ''
+  return version_of(state, h[2], h[3], intent)
+end
+
+-- A job with all that belongs to it; nil without a record.
+function P.row(q, id)
+  local job = hash_of(J.key(q, id))
+  if not job.state then return nil end
+  local ledger = hash_of(q.p .. 'ledger:' .. job.key)
+  return { id = id, job = job, payload = text_of(J.key(q, id) .. ':payload') or '',
+    decision = hash_of(q.p .. 'idem:' .. job.key), ledger = ledger,
+    version = version_of(job.state, job.rev, job.fence, ledger.fence) }
+end
+
+local CONTAINER_OF = { ready = 'queue:enqueued', delayed = 'queue:delayed', running = 'queue:leases',
+  unknown = 'queue:unknown', blocked = 'queue:blocked' }
+
+-- The score in the container of a job's state, nil for a final one.
+function P.score(q, row)
+  local name = CONTAINER_OF[row.job.state]
+  return name and (redis.call('ZSCORE', q.p .. name, row.id) or nil)
+end
+
+function P.travels(row)
+  return row and not FINAL[row.job.state] and not none(row.job.canary)
+end
+
+-- The stored decision for a key, where it is a refusal.
+function P.refusal(q, key)
+  local decision = hash_of(q.p .. 'idem:' .. key)
+  if decision.accepted ~= '0' then return nil end
+  return decision
+end
+
+-- Whether a job, or what was decided for its key, is there already.
+local function taken(q, id, key)
+  return redis.call('EXISTS', J.key(q, id), q.p .. 'idem:' .. key) > 0
+end
+
+local function hset(key, map)
+  local flat = {}
+  for name, value in pairs(map) do
+    flat[#flat + 1] = name
+    flat[#flat + 1] = value
+  end
+  if #flat > 0 then redis.call('HSET', key, unpack(flat)) end
+end
+
+-- Where a job goes: nobody knows what became of one that ran. suspect: nor of a pending one that is unsafe to repeat.
+local function state_again(q, job, suspect)
+  if job.state == 'running' then return 'unknown' end
+  local class = q.s.classes[job.class]
+  local pending = job.state == 'ready' or job.state == 'delayed'
+  if suspect and pending and class and class.effects == 'unsafe' then return 'unknown' end
+  return job.state
+end
+
+-- Put a job back under a new fence; what is there stays. dry: only say so.
+-- -> kept | the state it came back in
+function P.put_back(q, row, suspect, dry)
+  local id, job, p = row.id, row.job, q.p
+  if taken(q, id, job.key) then return 'kept' end
+  local state = state_again(q, job, suspect)
+  if dry then return state end
+  local class, was = job.class, job.state
+  local fence = digits(math.max((tonumber(job.fence) or 0) + 1, q.us))
+  if state ~= was then job.cause = 'restored' end
+  job.state, job.fence, job.worker = state, fence, ''
+  job.rev = digits((tonumber(job.rev) or 0) + 1)
+  -- As long as this is its fence it has not started since: the ledger may have missed what it did after the snapshot.
+  job.restored_fence, job.restored_state, job.restored_at = fence, was, digits(q.now)
+  hset(J.key(q, id), job)
+  redis.call('SET', J.key(q, id) .. ':payload', row.payload)
+  hset(p .. 'idem:' .. job.key, row.decision)
+  hset(p .. 'ledger:' .. job.key, row.ledger)
+  local deadline = tonumber(job.deadline)
+  J.enter(q, { id = id, state = state, class = class, cost = job.cost, deadline = deadline,
+    eligible = tonumber(job.eligible), ready_at = tonumber(job.ready_at) })
+  if UNFINISHED[state] then
+    redis.call('ZADD', p .. 'queue:deadlines', deadline, id)
+    redis.call('ZADD', p .. 'queue:deadlines:' .. class, deadline, id)
+  elseif state == was then
+    redis.call('ZADD', p .. 'queue:' .. state, row.score, id)
+    redis.call('ZADD', p .. 'queue:' .. state .. ':' .. class, row.score, id)
+  end
+  return state
+end
+
+-- Put a refusal back unless the key has a decision already, or the refusal has lapsed. -> kept | lapsed | refusal
+function P.put_refusal_back(q, row, dry)
+  local key, decision = q.p .. 'idem:' .. row.key, row.decision
+  if redis.call('EXISTS', key) == 1 then return 'kept' end
+  local retry_at = tonumber(decision.retry_at) or 0
+  local since = math.max(retry_at, tonumber(decision.at) or 0)
+  local left = since + q.s.timings.refusal_retention_ms - q.now
+  if left <= 0 then return 'lapsed' end
+  if dry then return 'refusal' end
+  hset(key, decision)
+  redis.call('PEXPIRE', key, digits(left))
+  redis.call('ZADD', q.p .. 'queue:refusals', q.now + left, row.key)
+  return 'refusal'
+end

@@ -1,0 +1,98 @@
+-- Restoring a snapshot: begin closes the gate and marks it, parts put back what is not there, end takes the mark away.
+-- As long as the mark is there, nobody opens the gate (order.lua, run.lua). Each call may be repeated.
+
+-- The first class or cost class of the file that the contract in force does not declare: no worker would pull its jobs.
+local function undeclared(q, classes, costs)
+  for _, class in ipairs(classes) do
+    if not q.s.classes[class] and (q.s.strict_classes or class ~= 'other') then return class end
+  end
+  for _, cost in ipairs(costs) do
+    if cost ~= '-' and not q.s.cost_classes[cost] then return cost end
+  end
+  return nil
+end
+
+-- Why nothing can be restored here, or nil.
+local function restore_refusal(q, g)
+  local a = q.a
+  if g.restoring and g.restoring ~= a.restore and not a.take_over then
+    return { answer = 'other', why = g.restoring }
+  end
+  if g.stored == 'uninitialised' then
+    local found = trace(q)
+    return found and { answer = 'not_empty', why = found } or nil
+  end
+  if not G.readable(g) then return { answer = 'unreadable' } end
+  if g.run then return { answer = 'run_live', why = g.run.id } end
+  local missing = undeclared(q, a.classes, a.costs)
+  if missing then return { answer = 'undeclared', why = missing } end
+  -- A job that has ended since is known by its record, as long as that is kept.
+  if a.at < q.now - q.s.timings.final_retention_ms then return { answer = 'too_old' } end
+  return nil
+end
+
+local function open_for_restore(q, g)
+  local p, a = q.p, q.a
+  redis.call('HSET', p .. 'queue:settings', 'contract', a.contract, 'digest', a.digest, 'actor', a.actor, 'reason',
+    a.reason, 'at', digits(q.now))
+  q.s = settings_of(p)
+  if not q.s then error('the contract of the snapshot is not one') end
+  g.epoch, g.window, g.dwell_ms = tonumber(a.epoch) or 0, '0', q.s.timings.reject_dwell_ms
+  redis.call('HSET', p .. 'control:duplicates', 'confirmed', digits(a.confirmed), 'acknowledged', digits(a.acknowledged),
+    'audited', digits(a.acknowledged))
+  if a.kill ~= '' then redis.call('SET', p .. 'kill', a.kill) end
+  for name, value in pairs(a.endpoint) do redis.call('HSET', p .. 'control:endpoint', name, value) end
+end
+
+-- restore_begin {restore, actor, reason, take_over, dry, at, epoch, contract, digest, classes, costs, confirmed,
+-- acknowledged, kill, endpoint}: close the gate, pin it `restored` and mark it as restoring. On a server without the queue
+-- its contract comes from the snapshot; where the queue lives, its own stays in force. dry: only say what would be done.
+-- -> {answer = clean | live | resumed | other | not_empty | unreadable | run_live | undeclared | too_old, why, digest}
+function commands.restore_begin(q)
+  local g, a = G.read(q), q.a
+  local refusal = restore_refusal(q, g)
+  if refusal then return refusal end
+  local clean = g.stored == 'uninitialised'
+  local answer = g.restoring == a.restore and 'resumed' or clean and 'clean' or 'live'
+  if a.dry or answer == 'resumed' then return { answer = answer, digest = settings_digest or '' } end
+  if clean then open_for_restore(q, g) elseif G.adopt(q, g) then g = G.read(q) end
+  if clean or g.drain_state ~= 'drain' then g.since = q.now end
+  G.close(q, g, 'restored', 'lost', { reason = 'restore_begun', actor = a.actor, note = a.reason })
+  redis.call('HSET', q.p .. 'control:gate', 'restoring', a.restore)
+  return { answer = answer, digest = settings_digest or '', epoch = digits(g.epoch) }
+end
+
+-- restore {restore, suspect, dry, jobs = [{id, score, job, payload, decision, ledger}], refusals = [{key, decision}]}: put
+-- back what is not there, at most 100 of both. dry: only count. suspect: pending jobs of unsafe classes become unknown.
+-- -> {answer = ok | not_restoring, counts = {state | kept | refusal | lapsed = n}}
+function commands.restore(q)
+  local counts = {}
+  local function add(kind) counts[kind] = (counts[kind] or 0) + 1 end
+  if q.a.dry then
+    if not q.s then
+      -- A server without the queue has nothing to keep, and the snapshot's own contract tells what is unsafe.
+      q.s = cjson.decode(q.a.contract)
+    end
+  else
+    local g = G.read(q)
+    if not q.s or g.restoring ~= q.a.restore then return { answer = 'not_restoring', counts = counts } end
+  end
+  local restored = 0
+  for _, row in ipairs(q.a.jobs) do
+    local state = P.put_back(q, row, q.a.suspect, q.a.dry)
+    add(state)
+    if state ~= 'kept' then restored = restored + 1 end
+  end
+  for _, row in ipairs(q.a.refusals) do add(P.put_refusal_back(q, row, q.a.dry)) end
+  if restored > 0 and not q.a.dry then count(q, 'restored', restored) end
+  return { answer = 'ok', counts = counts }
+end
+
+-- restore_end {restore, actor, note}: all is back. The gate stays drain, closed and pinned. -> {answer = moved | unchanged}
+function commands.restore_end(q)
+  local g = G.read(q)
+  if g.restoring ~= q.a.restore then return { answer = 'unchanged' } end
+  redis.call('HDEL', q.p .. 'control:gate', 'restoring')
+  G.log(q, g, { from = g.drain_state, to = g.drain_state, reason = 'restored', actor = q.a.actor, note = q.a.note })
+  return { answer = 'moved', drain_state = G.effective(g), epoch = digits(g.epoch) }
+end

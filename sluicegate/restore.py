@@ -1,0 +1,134 @@
+"""Put a snapshot back: onto a server without the queue, or beside what a live queue holds (SPEC §7.2, §8).
+
+The file is checked whole before the first write. Then the gate is closed and marked, jobs and refusals that are not
+there are put back in batches, and the mark goes. Until then nobody opens the gate; the same restore again completes
+what was cut short, for nothing that is there is touched.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sluicegate.snapshot_file import LineKind
+from sluicegate.snapshot_lines import Header
+from sluicegate.snapshot_reading import Content, SnapshotReader
+from sluicegate.store import Store
+
+_ROWS_A_CALL = 100
+_BYTES_A_CALL = 262_144
+
+Arguments = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Say what to restore and in whose name.
+
+    suspect_unsafe: pending jobs of `unsafe` classes come back unknown. take_over: another restore that was cut short is
+    given up, and what it put back stays. dry_run: everything is looked at and nothing written.
+    """
+
+    path: Path
+    actor: str
+    reason: str
+    dry_run: bool = False
+    suspect_unsafe: bool = False
+    take_over: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """Say what came of it.
+
+    answer: clean (there was no queue), live, resumed, or why nothing was done (see restore_begin in restore.lua; and
+    `interrupted`: somebody else's restore took over in the middle). counts: jobs by the state they came back in, and
+    kept (there already), refusal, lapsed.
+    """
+
+    answer: str
+    header: Header
+    content: Content
+    counts: Counter[str]
+    why: str = ""
+    digest: str = ""
+
+    @property
+    def done(self) -> bool:
+        return self.answer in ("clean", "live", "resumed")
+
+    @property
+    def jobs(self) -> int:
+        """Count the jobs that were put back."""
+        return sum(count for kind, count in self.counts.items() if kind not in ("kept", "refusal", "lapsed"))
+
+
+def restore(store: Store, wish: Wish) -> Restored:
+    """Restore a snapshot. Raises SnapshotRefused before anything is written, and StoreError."""
+    with SnapshotReader(wish.path) as reader:
+        header, content = reader.header, reader.content
+        begun = store.restore_begin(_beginning(wish, header, content))
+        answer = str(begun["answer"])
+        counts: Counter[str] = Counter()
+        result = Restored(answer, header, content, counts, str(begun.get("why", "")), str(begun.get("digest", "")))
+        if not result.done:
+            return result
+        for batch in _batches(reader):
+            body = store.restore({**batch, **_asked(wish, header, content)})
+            if body["answer"] != "ok":
+                return Restored("interrupted", header, content, counts)
+            counts.update({kind: int(count) for kind, count in (body["counts"] or {}).items()})
+        if not wish.dry_run:
+            store.restore_end(content.sha256, actor=wish.actor, note=_note(result, wish))
+    return result
+
+
+def _beginning(wish: Wish, header: Header, content: Content) -> Arguments:
+    return {
+        "restore": content.sha256,
+        "actor": wish.actor,
+        "reason": wish.reason,
+        "take_over": wish.take_over,
+        "dry": wish.dry_run,
+        "at": header.at_ms,
+        "epoch": str(header.epoch),
+        "contract": header.contract,
+        "digest": header.digest,
+        "classes": content.counts.classes,
+        "costs": content.counts.costs,
+        "confirmed": header.confirmed,
+        "acknowledged": header.acknowledged,
+        "kill": header.kill,
+        "endpoint": header.endpoint,
+    }
+
+
+def _asked(wish: Wish, header: Header, content: Content) -> Arguments:
+    base = {"restore": content.sha256, "suspect": wish.suspect_unsafe, "dry": wish.dry_run}
+    return {**base, "contract": header.contract} if wish.dry_run else base
+
+
+def _note(result: Restored, wish: Wish) -> str:
+    counts = result.counts
+    return (
+        f"{wish.reason}: {result.jobs} jobs ({counts['unknown']} unknown) and {counts['refusal']} refusals of "
+        f"{result.header.at_ms} back, {counts['kept']} were there; snapshot {result.content.sha256[:16]}"
+    )
+
+
+def _batches(reader: SnapshotReader) -> Iterator[Arguments]:
+    """Give parts of the file that one call can put back without holding the server up."""
+    jobs: list[Mapping[str, Any]] = []
+    refusals: list[Mapping[str, Any]] = []
+    size = 0
+    for kind, row in reader.rows():
+        (jobs if kind is LineKind.JOB else refusals).append(row)
+        size += len(row.get("payload", ""))
+        if len(jobs) + len(refusals) >= _ROWS_A_CALL or size >= _BYTES_A_CALL:
+            yield {"jobs": jobs, "refusals": refusals}
+            jobs, refusals, size = [], [], 0
+    if jobs or refusals:
+        yield {"jobs": jobs, "refusals": refusals}

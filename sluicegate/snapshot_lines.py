@@ -1,0 +1,188 @@
+"""Say what a line of a snapshot has to hold to be restored. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sluicegate.job import FINAL_STATES, JobState
+from sluicegate.snapshot_file import FORMAT, LineKind
+
+Row = Mapping[str, Any]
+
+_OPEN_STATES = frozenset(state.value for state in JobState if state not in FINAL_STATES)
+_JOB_NUMBERS = ("deadline", "attempt", "retries", "losses", "fence", "rev", "eligible")
+_DECISION_NUMBERS = ("retry_at", "at")
+# The tables without which no function can work with a contract.
+_TABLES = ("classes", "cost_classes", "thresholds", "timings", "ramp_percents")
+
+
+class NotRight(Exception):
+    """Say what is wrong with a line; whoever reads the file adds which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Hold what a snapshot says of its queue; `at_ms` by that server's clock."""
+
+    queue: str
+    at_ms: int
+    epoch: int
+    drain_state: str
+    digest: str
+    contract: str
+    confirmed: int
+    acknowledged: int
+    kill: str
+    endpoint: Mapping[str, str]
+
+    @property
+    def unsafe_classes(self) -> frozenset[str]:
+        """Give the classes whose jobs must not be repeated by themselves."""
+        classes = json.loads(self.contract)["classes"]
+        return frozenset(name for name, declared in classes.items() if declared.get("effects") == "unsafe")
+
+
+@dataclass(slots=True)
+class Counts:
+    """Count jobs by (state, class, cost class), and refusals."""
+
+    jobs: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    refusals: int = 0
+
+    def add(self, kind: LineKind, row: Row) -> None:
+        """Check one line and count it; raises NotRight."""
+        if kind is LineKind.REFUSAL:
+            check_refusal(row)
+            self.refusals += 1
+        else:
+            check_job(row)
+            job = row["job"]
+            self.jobs[job["state"], job["class"], job["cost"]] += 1
+
+    @property
+    def total(self) -> int:
+        return self.jobs.total()
+
+    @property
+    def classes(self) -> list[str]:
+        return sorted({job_class for _, job_class, _ in self.jobs})
+
+    @property
+    def costs(self) -> list[str]:
+        return sorted({cost for _, _, cost in self.jobs})
+
+    def of(self, states: frozenset[str], classes: frozenset[str] | None = None) -> int:
+        """Count the jobs in some states, and of some classes."""
+        return sum(
+            count
+            for (state, job_class, _), count in self.jobs.items()
+            if state in states and (classes is None or job_class in classes)
+        )
+
+
+def header_of(body: Row) -> Header:
+    """Parse the first line; raises NotRight, also for another version of the format."""
+    if body.get("format") != FORMAT:
+        raise NotRight(f"is of format {body.get('format')!r}, and this version reads format {FORMAT} only")
+    duplicates = body.get("duplicates")
+    if not isinstance(duplicates, dict):
+        raise NotRight("does not say which duplicates were confirmed")
+    header = Header(
+        queue=_text(body, "queue"),
+        at_ms=_number(body, "at_ms"),
+        epoch=int(_digits(body, "epoch")),
+        drain_state=_text(body, "drain_state"),
+        digest=_text(body, "settings_digest"),
+        contract=_text(body, "contract"),
+        confirmed=_number(duplicates, "confirmed"),
+        acknowledged=_number(duplicates, "acknowledged"),
+        kill=_text(body, "kill"),
+        endpoint=_texts(body, "endpoint"),
+    )
+    _check_contract(header.contract)
+    return header
+
+
+def _check_contract(text: str) -> None:
+    try:
+        contract = json.loads(text)
+    except ValueError as error:
+        raise NotRight("holds no contract: the queue was not open, or its settings were lost") from error
+    missing = [
+        name for name in _TABLES if not isinstance(contract, dict) or not isinstance(contract.get(name), dict | list)
+    ]
+    if missing:
+        raise NotRight(f"holds a contract without {missing[0]}")
+
+
+def check_job(row: Row) -> None:
+    """Check a job with what belongs to it; raises NotRight."""
+    job_id, job = _text(row, "id"), _texts(row, "job")
+    if not job_id or job.get("state") not in _OPEN_STATES:
+        raise NotRight(f"holds a job {job_id!r} in the state {job.get('state')!r}")
+    for name in ("class", "cost", "key"):
+        if not job.get(name):
+            raise NotRight(f"holds the job {job_id!r} without its {name}")
+    for name in (*_JOB_NUMBERS, *(("ready_at",) if job["state"] == JobState.DELAYED else ())):
+        _digits(job, name)
+    if _texts(row, "decision").get("job_id") != job_id:
+        raise NotRight(f"holds the job {job_id!r} with another job's decision")
+    _texts(row, "ledger")
+    _text(row, "payload")
+    try:
+        float(_text(row, "score"))
+    except ValueError as error:
+        raise NotRight(f"holds the job {job_id!r} without its place") from error
+
+
+def check_refusal(row: Row) -> None:
+    """Check a stored refusal; raises NotRight."""
+    decision = _texts(row, "decision")
+    if not _text(row, "key") or decision.get("accepted") != "0" or not decision.get("job_id"):
+        raise NotRight(f"holds a refusal of {row.get('key')!r} that is none")
+    for name in _DECISION_NUMBERS:
+        _digits(decision, name)
+
+
+def check_correction(body: Row) -> str:
+    """Check a job that was read again, and give its id; raises NotRight."""
+    job_id, row = _text(body, "id"), body.get("row")
+    if row is not None:
+        if not isinstance(row, dict) or row.get("id") != job_id:
+            raise NotRight(f"corrects the job {job_id!r} with another")
+        check_job(row)
+    return job_id
+
+
+def _text(body: Row, name: str) -> str:
+    value = body.get(name)
+    if not isinstance(value, str):
+        raise NotRight(f"holds a {name} that is no text")
+    return value
+
+
+def _texts(body: Row, name: str) -> Mapping[str, str]:
+    """Take a mapping from text to text; Lua writes an empty one as {} or []."""
+    value = body.get(name) or {}
+    if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
+        raise NotRight(f"holds a {name} that is no mapping of texts")
+    return value
+
+
+def _number(body: Row, name: str) -> int:
+    value = body.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise NotRight(f"holds a {name} that is no whole number")
+    return value
+
+
+def _digits(body: Row, name: str) -> str:
+    """Take a whole number of at most 16 digits, written as text: Lua reads no more without loss."""
+    value = body.get(name)
+    if not isinstance(value, str) or not (value.isascii() and value.isdigit()) or len(value) > 16:
+        raise NotRight(f"holds a {name} that is no whole number")
+    return value
