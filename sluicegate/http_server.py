@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import re
 import signal
+import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import structlog
 import uvicorn
+from fastapi import FastAPI
+from structlog.typing import FilteringBoundLogger
 
 from sluicegate.async_producer import AsyncProducer
 from sluicegate.errors import SettingsError
@@ -25,7 +29,6 @@ log = structlog.get_logger(__name__)
 _LAST_ANSWERS_S = 10
 # Looking at jobs and at the server's health; submissions have the producer's own threads.
 _READING_THREADS = 4
-_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 # What RFC 6750 allows in a bearer token; shorter ones can be guessed.
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]{16,512}=*")
 
@@ -46,34 +49,55 @@ def read_token(path: Path) -> str:
     return token
 
 
-async def serve(settings: Settings) -> None:
-    """Serve until SIGINT or SIGTERM, which answer what is under way first; starts while Redis is away.
+class QueueApi:
+    """Own what one process of the API needs.
 
-    Raises UsageError where the address can't be had or the token file holds no token.
+    Raises UsageError where the token file holds no token or the settings name no Redis; nothing is connected yet.
     """
-    api = settings.api
-    token = read_token(api.token_file) if api.token_file is not None else None
-    store = Store.connect(settings.redis_url, settings.queue)
-    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_READING_THREADS, thread_name_prefix="store"))
-    with contextlib.closing(store), listen(api.host, api.port, "the queue's API") as bound:
-        async with AsyncProducer(
-            store, max_batch=api.max_batch, in_flight=api.in_flight, max_waiting=api.max_waiting
-        ) as producer:
-            app = create_app(store, producer, token, Waits(api.body_within_s, api.answer_within_s))
-            config = uvicorn.Config(
-                app,
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                lifespan="off",
-                timeout_graceful_shutdown=_LAST_ANSWERS_S,
-            )
-            port = bound.getsockname()[1]
-            log.info("api_listening", url=_url(api.host, port), queue=settings.queue, guarded=token is not None)
-            if token is None and api.host not in _LOOPBACK:
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        file = settings.api.token_file
+        self._token = read_token(file) if file is not None else None
+        self._store = Store.connect(settings.redis_url, settings.queue)
+
+    async def serve(self) -> None:
+        """Serve until SIGINT or SIGTERM, which answer what is under way first; starts while Redis is away.
+
+        Raises UsageError where the address can't be had.
+        """
+        api = self._settings.api
+        readers = ThreadPoolExecutor(_READING_THREADS, thread_name_prefix="store")
+        asyncio.get_running_loop().set_default_executor(readers)
+        with contextlib.closing(self._store), listen(api.host, api.port, "the queue's API") as bound:
+            if self._token is None and not is_loopback(api.host):
                 log.warning("api_unguarded", host=api.host, unblock="sluicegate queue serve --token-file FILE")
-            await _Server(config).serve(sockets=[bound])
-    log.info("api_stopped")
+            listening = log.bind(url=_url(api.host, bound.getsockname()[1]), queue=self._settings.queue)
+            async with AsyncProducer(
+                self._store, max_batch=api.max_batch, in_flight=api.in_flight, max_waiting=api.max_waiting
+            ) as producer:
+                app = create_app(self._store, producer, self._token, Waits(api.body_within_s, api.answer_within_s))
+                await _Server(_config(app), listening).serve(sockets=[bound])
+        log.info("api_stopped")
+
+
+def _config(app: FastAPI) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        timeout_graceful_shutdown=_LAST_ANSWERS_S,
+    )
+
+
+def is_loopback(host: str) -> bool:
+    """Say whether an address is surely reached from this machine alone; of a name only `localhost` is."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _url(host: str, port: int) -> str:
@@ -81,7 +105,15 @@ def _url(host: str, port: int) -> str:
 
 
 class _Server(uvicorn.Server):
-    """End with exit code 0 on a signal: it is how a service is asked to stop."""
+    """Say when requests and signals are answered, and end with exit code 0 on a signal: so a service is stopped."""
+
+    def __init__(self, config: uvicorn.Config, listening: FilteringBoundLogger) -> None:
+        super().__init__(config)
+        self._listening = listening
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._listening.info("api_listening")
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

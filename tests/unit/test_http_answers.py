@@ -121,7 +121,11 @@ def test_a_payload_keeps_its_value_and_one_value_has_one_text(value: Any, ascii_
 
 
 NAMES = st.sampled_from(["class", "payload", "deadline_s", "deadline_ts", "cost_class", "job_class", ""])
-NEARLY_REQUESTS = st.dictionaries(NAMES, st.just("lint-fix") | st.just(1.5) | JSON_VALUES, max_size=5)
+LIKELY = st.just("lint-fix") | st.just(1.5) | JSON_VALUES
+NEARLY_REQUESTS = st.dictionaries(NAMES, LIKELY, max_size=5) | st.fixed_dictionaries(
+    {"class": st.just("lint-fix"), "payload": JSON_VALUES},
+    optional={"deadline_s": st.floats(allow_nan=False) | LIKELY, "cost_class": st.text() | LIKELY},
+)
 
 
 @given(st.binary(max_size=80) | (NEARLY_REQUESTS | JSON_VALUES).map(lambda value: json.dumps(value).encode()))
