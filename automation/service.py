@@ -14,6 +14,7 @@ from automation.api import create_app
 from automation.controller import Controller
 from automation.episodes import Episodes
 from automation.executor import Executor
+from automation.looping import Loop, Service
 from automation.metrics import AutomationMetrics
 from runbooks.context import Context
 from runbooks.library import builtin_names, load_builtin
@@ -22,6 +23,7 @@ from runbooks.plan import step_text
 from sluicegate.clock import SystemClock
 from sluicegate.errors import StoreError
 from sluicegate.listening import listen as listen_on
+from sluicegate.reconciler import Reconciler
 from sluicegate.settings import Settings
 from sluicegate.store import Store
 
@@ -56,11 +58,13 @@ class Automation:
         self._store = Store.connect(settings.redis_url, settings.queue)
         self._episodes = Episodes(self._store, settings, self._runbooks, self._metrics)
         recovery = self._runbooks["drain-and-recover"]
-        self._parts = (
+        self._parts: list[Service] = [
             Controller(self._store, settings, recovery, SystemClock(), self._metrics),
             self._episodes,
             Executor(self._store, settings, self._runbooks, self._metrics),
-        )
+        ]
+        if settings.reconcile.automatic:
+            self._parts.append(_reconciling(self._store, settings))
 
     async def serve(self) -> None:
         """Serve until SIGINT or SIGTERM; starts while Redis is down. Raises UsageError when the port is taken."""
@@ -100,6 +104,15 @@ class Automation:
             return
         if not telemetry.gate.initialised:
             log.warning("queue_uninitialised", queue=telemetry.queue, unblock="sluicegate queue init --as --reason")
+
+
+def _reconciling(store: Store, settings: Settings) -> Loop:
+    reconciler = Reconciler(store, settings.reconcile)
+
+    async def turn() -> None:
+        await reconciler.turn()
+
+    return Loop("reconciler", settings.reconcile.every_s, turn)
 
 
 class _Server(uvicorn.Server):

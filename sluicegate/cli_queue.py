@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from sluicegate import cli_snapshot, logs
+from sluicegate import cli_doctor, cli_reconcile, cli_snapshot, logs
 from sluicegate.console import (
     Actor,
     AsJson,
@@ -28,7 +28,6 @@ from sluicegate.console import (
 from sluicegate.errors import StoreError
 from sluicegate.producer import Producer
 from sluicegate.queue_sentences import decision_sentence, job_lines, stats_body, stats_lines
-from sluicegate.reconcile import Verdict, by_person
 from sluicegate.setting_rows import setting_rows
 from sluicegate.settings import Settings, parse
 from sluicegate.store import Store
@@ -42,7 +41,6 @@ app = typer.Typer(
 )
 
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="The job's id.")]
-Limit = Annotated[int, typer.Option("--limit", min=1, max=1000, help="At most so many ids, the oldest first.")]
 
 
 @app.command(epilog='Example: sluicegate queue init --as ann --reason "first queue" --settings sluicegate.yaml')
@@ -133,7 +131,7 @@ def show(
     with opened(loaded) as store:
         record = store.job(job_id)
     if record is None:
-        raise _no_such_job(job_id, loaded)
+        raise cli_reconcile.no_such_job(job_id, loaded)
     if as_json:
         typer.echo(json.dumps(dict(record)))
         return
@@ -141,43 +139,17 @@ def show(
         typer.echo(line)
 
 
-@app.command(epilog="Example: sluicegate queue unknown")
-def unknown(limit: Limit = 100, settings: SettingsFile = None, redis_url: RedisUrl = None, queue: Queue = None) -> None:
-    """List the jobs whose end nobody saw; `queue reconcile` settles them."""
-    with opened(settings_of(settings, redis_url, queue)) as store:
-        _list(store, "unknown", limit)
-
-
-@app.command(epilog="Example: sluicegate queue blocked")
-def blocked(limit: Limit = 100, settings: SettingsFile = None, redis_url: RedisUrl = None, queue: Queue = None) -> None:
-    """List the jobs that wait for a person's decision; `queue reconcile` settles them."""
-    with opened(settings_of(settings, redis_url, queue)) as store:
-        _list(store, "blocked", limit)
-
-
-@app.command(epilog='Example: sluicegate queue reconcile 01JDX8Q4S0 --outcome retry --as ann --reason "not in the log"')
-def reconcile(
-    job_id: JobId,
-    outcome: Annotated[Verdict, typer.Option("--outcome", help="What is known of it; `retry`: a repeat is safe.")],
-    actor: Actor,
-    reason: Why,
-    settings: SettingsFile = None,
-    redis_url: RedisUrl = None,
-    queue: Queue = None,
-) -> None:
-    """Settle a job that is unknown or blocked, by name."""
-    who = person(actor, reason)
-    loaded = settings_of(settings, redis_url, queue)
-    with opened(loaded) as store:
-        answer = by_person(store, job_id, outcome, actor=who.name, reason=who.reason)
-    if answer.answer == "gone":
-        raise _no_such_job(job_id, loaded)
-    if answer.answer == "refused":
-        raise fail(
-            f"Job {job_id} is {answer.state}: only an unknown job, or a blocked one, can be reconciled so.",
-            f"`sluicegate queue show {job_id}` shows what became of it.",
-        )
-    typer.echo(f"Job {job_id} is {answer.state} now.")
+app.command(epilog="Example: sluicegate queue unknown")(cli_reconcile.unknown)
+app.command(epilog="Example: sluicegate queue blocked")(cli_reconcile.blocked)
+app.command(epilog='Example: sluicegate queue reconcile 01JDX8Q4S0 --outcome retry --as ann --reason "not in the log"')(
+    cli_reconcile.reconcile
+)
+app.command(epilog='Example: sluicegate queue retry 01JDX8Q4S0 --as ann --reason "the provider never saw it"')(
+    cli_reconcile.retry
+)
+app.command("fail", epilog='Example: sluicegate queue fail 01JDX8Q4S0 --as ann --reason "the customer gave up"')(
+    cli_reconcile.fail_job
+)
 
 
 @app.command("settings", epilog="Example: sluicegate queue settings --settings sluicegate.yaml")
@@ -231,6 +203,7 @@ def openapi() -> None:
     typer.echo(api_document(), nl=False)
 
 
+app.command(epilog="Example: sluicegate queue doctor --json")(cli_doctor.doctor)
 app.command("snapshot", epilog="Example: sluicegate queue snapshot snapshots/before.jsonl.gz")(cli_snapshot.snapshot)
 app.command(
     "restore", epilog='Example: sluicegate queue restore snapshots/before.jsonl.gz --as ann --reason "new host"'
@@ -252,18 +225,4 @@ def _stored_contract(settings: Settings) -> tuple[str | None, str]:
     applied = f"Contract {stored['digest']} is in force, applied by {stored['actor']} ({stored['reason']})"
     return stored["contract"], (
         f"{applied}." if same else f"{applied}; these settings differ. `sluicegate queue apply` puts them into force."
-    )
-
-
-def _list(store: Store, state: str, limit: int) -> None:
-    ids = store.list_jobs(state, limit)
-    for job_id in ids:
-        typer.echo(job_id)
-    typer.echo(f"{len(ids)} {state}.", err=True)
-
-
-def _no_such_job(job_id: str, settings: Settings) -> Exception:
-    return fail(
-        f"Queue {settings.queue} has no job {job_id}.",
-        "A job that has ended is kept for a day, or twice the longest deadline.",
     )

@@ -61,9 +61,9 @@ def settings_of(path: Path | None, redis_url: str | None = None, queue: str | No
 
 
 @contextmanager
-def opened(settings: Settings) -> Iterator[Store]:
+def opened(settings: Settings, *, read_only: bool = False) -> Iterator[Store]:
     """Give a store for one command; a server that does not answer becomes one sentence and exit code 1."""
-    store = Store.connect(settings.redis_url, settings.queue)
+    store = Store.connect(settings.redis_url, settings.queue, read_only=read_only)
     try:
         yield store
     except StoreUnavailable as error:

@@ -1,4 +1,4 @@
-"""Move a job out of unknown or blocked by somebody's word: a named person's, or the ledger's (SPEC §4)."""
+"""Move a job out of unknown or blocked by somebody's word: a named person's, or a resolver's (SPEC §4)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reconciled:
-    """Say what became of a verdict: answer is moved, refused (not its state to leave) or gone; state is where it is."""
+    """Say what became of a verdict, and where the job is.
+
+    answer: moved, refused (not its state to leave), stale (it was started after it was looked at) or gone.
+    """
 
     answer: str
     state: str
@@ -30,10 +33,15 @@ class Reconciled:
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """Hold what the ledger has under one key: confirmed, and the fence of the start that last recorded its intent."""
+    """Hold what the ledger has under one key: confirmed, and the fence of the start that last recorded its intent.
+
+    known_start: the ledger has seen every start of the job. It has not where a snapshot was restored and nothing has
+    started since: what ran after the snapshot is in no ledger.
+    """
 
     confirmed: bool
     intent_fence: str
+    known_start: bool = True
 
 
 def ledger_verdict(entry: LedgerEntry, fence: str, effects: Effects) -> tuple[Verdict, str]:
@@ -44,7 +52,7 @@ def ledger_verdict(entry: LedgerEntry, fence: str, effects: Effects) -> tuple[Ve
     """
     if entry.confirmed:
         return Verdict.SUCCEEDED, "the ledger holds its confirmation"
-    if entry.intent_fence != fence:
+    if entry.intent_fence != fence and entry.known_start:
         return Verdict.RETRY, "the ledger holds no intent of its last start, so no call was made"
     if effects is Effects.UNSAFE:
         return Verdict.BLOCK, "its call may have happened and its class is unsafe to repeat"
@@ -60,9 +68,12 @@ def by_ledger(store: Store, job_id: str) -> Reconciled:
     if job["state"] != JobState.UNKNOWN:
         return Reconciled("refused", job["state"])
     ledger: Mapping[str, str] = record.get("ledger") or {}
-    entry = LedgerEntry("confirmed" in ledger, ledger.get("fence", ""))
+    known_start = job.get("restored_fence") != job["fence"]
+    entry = LedgerEntry("confirmed" in ledger, ledger.get("fence", ""), known_start)
     verdict, why = ledger_verdict(entry, job["fence"], _effects(store, job["class"]))
-    return Reconciled(*store.reconcile(job_id, verdict, actor="ledger", reason=why, source="ledger"))
+    return Reconciled(
+        *store.reconcile(job_id, verdict, actor="ledger", reason=why, source="ledger", fence=job["fence"])
+    )
 
 
 def by_person(store: Store, job_id: str, verdict: Verdict, *, actor: str, reason: str) -> Reconciled:

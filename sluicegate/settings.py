@@ -265,6 +265,23 @@ class ApiSettings(ListenSettings):
     answer_within_s: float = Field(default=5, gt=0)
 
 
+class ReconcileSettings(_Model):
+    """Set how unknown jobs are settled without a person: by the ledger, and by asking a URL about the key.
+
+    `http_url` names the key as {key}. Only jobs unknown for `after_s` are asked about: until then their worker may
+    still report, and a call that is under way may still do what it was made for.
+    """
+
+    automatic: bool = True
+    every_s: float = Field(default=5, gt=0)
+    after_s: float = Field(default=30, gt=0)
+    http_url: str | None = Field(default=None, pattern=r"^https?://[^{}]*\{key\}[^{}]*$")
+    http_timeout_s: float = Field(default=2, gt=0, le=60)
+    ask_again_s: float = Field(default=30, gt=0)
+    ask_again_max_s: float = Field(default=600, gt=0)
+    asks_a_turn: int = Field(default=10, ge=1, le=100)
+
+
 class FixSettings(_Model):
     """Say how a run's `fix` step is done: a hook to call, else a person approves."""
 
@@ -310,7 +327,23 @@ class Settings(_Model):
     exporter: ExporterSettings = ExporterSettings()
     api: ApiSettings = ApiSettings()
     automation: AutomationSettings = AutomationSettings()
+    reconcile: ReconcileSettings = ReconcileSettings()
     monitoring: MonitoringSettings = MonitoringSettings()
+
+    @model_validator(mode="after")
+    def _check_across_parts(self) -> Self:
+        longest_s = self.contract.timings.call_timeout_max_s
+        if self.reconcile.after_s < longest_s:
+            raise ValueError(
+                f"reconcile.after_s is {self.reconcile.after_s:g}, below call_timeout_max_s of {longest_s:g}: a call "
+                "that is under way may still do what it was made for"
+            )
+        if self.reconcile.ask_again_s > self.reconcile.ask_again_max_s:
+            raise ValueError(
+                f"reconcile.ask_again_s is {self.reconcile.ask_again_s:g}, above ask_again_max_s of "
+                f"{self.reconcile.ask_again_max_s:g}"
+            )
+        return self
 
 
 def _check_pairs(timings: Timings) -> None:

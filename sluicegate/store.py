@@ -325,6 +325,37 @@ class Store:
         """Give unknown jobs with what a resolver needs, the longest unknown first (see unresolved.lua)."""
         return self._call("unresolved", {"offset": offset, "limit": limit})
 
+    # The server itself; None for what it does not show to this user.
+
+    def server_time_ms(self) -> int:
+        """Give the server's clock: an answer of the library, so no permission beyond it is needed."""
+        return int(self._call("snapshot", {})["at"])
+
+    def server_info(self) -> Mapping[str, str] | None:
+        """Give all of INFO as text."""
+        found = self._shown("INFO", "everything")
+        return {str(name): str(value) for name, value in found.items()} if isinstance(found, Mapping) else None
+
+    def server_config(self, names: Sequence[str]) -> Mapping[str, str] | None:
+        """Give what CONFIG GET has of these names."""
+        found = self._shown("CONFIG GET", *names)
+        return {str(name): str(value) for name, value in found.items()} if isinstance(found, Mapping) else None
+
+    def server_libraries(self) -> tuple[str, ...] | None:
+        """Give the names of the function libraries that are loaded."""
+        found = self._shown("FUNCTION LIST")
+        if not isinstance(found, list):
+            return None
+        return tuple(str(dict(zip(one[::2], one[1::2], strict=True))["library_name"]) for one in found)
+
+    def _shown(self, *words: str) -> object:
+        try:
+            return cast("object", cast("Any", self._redis).execute_command(*words))
+        except redis.exceptions.ResponseError:
+            return None
+        except redis.exceptions.RedisError as error:
+            raise _translated(error) from error
+
     # Transport.
 
     def ping(self) -> None:

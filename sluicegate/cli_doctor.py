@@ -1,0 +1,66 @@
+"""Parse `sluicegate queue doctor` and wire it."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from sluicegate import functions
+from sluicegate.console import AsJson, Queue, RedisUrl, SettingsFile, opened, settings_of
+from sluicegate.doctor import Finding, Level, Loss, Seen, examine, losses
+from sluicegate.settings import Settings
+from sluicegate.store import Store
+
+
+def doctor(
+    as_json: AsJson = False, settings: SettingsFile = None, redis_url: RedisUrl = None, queue: Queue = None
+) -> None:
+    """Say what the server can lose of what the queue decides; exit 1 if something must be fixed."""
+    loaded = settings_of(settings, redis_url, queue)
+    # A reader loads nothing: what is found is what was there, on a replica too.
+    with opened(loaded, read_only=True) as store:
+        seen = look(store, loaded)
+    findings, lost = examine(seen), losses(seen)
+    if as_json:
+        body = {"findings": [asdict(finding) for finding in findings], "losses": [asdict(loss) for loss in lost]}
+        typer.echo(json.dumps(body))
+    else:
+        _print(findings, lost)
+    if any(finding.level is Level.FIX for finding in findings):
+        raise typer.Exit(1)
+
+
+def look(store: Store, settings: Settings) -> Seen:
+    """Ask the server for all that it shows; raises StoreError where not even a command of the queue answers."""
+    began = time.time()
+    server_ms = store.server_time_ms()
+    ended = time.time()
+    return Seen(
+        queue=store.queue,
+        info=store.server_info(),
+        config=store.server_config(("appendfsync", "save", "maxmemory-policy", "min-replicas-to-write", "appendonly")),
+        libraries=store.server_libraries(),
+        skew_s=(began + ended) / 2 - server_ms / 1000,
+        rtt_s=(ended - began) / 2,
+        gate=store.observe().gate.drain_state,
+        stored=store.settings(),
+        own_digest=settings.contract.digest(),
+        own_library=functions.LIBRARY,
+        resolver_url=settings.reconcile.http_url is not None,
+    )
+
+
+def _print(findings: tuple[Finding, ...], lost: tuple[Loss, ...]) -> None:
+    for finding in findings:
+        typer.echo(f"{finding.level.value:<6} {finding.name}: {finding.said}")
+        if finding.hint:
+            typer.echo(f"{'':<7}{finding.hint}")
+    table = Table("when", "what can be lost", box=None)
+    for loss in lost:
+        table.add_row(loss.happens, loss.lost)
+    Console().print(table)
