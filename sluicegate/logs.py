@@ -9,8 +9,9 @@ from typing import TextIO
 import structlog
 
 
-def configure(level: int = logging.INFO, stream: TextIO = sys.stderr) -> None:
-    """Log events of `level` and above to `stream`; stdout stays for what was asked for, unless it is the stream."""
+def configure(level: int = logging.INFO, stream: TextIO | None = None) -> None:
+    """Log events of `level` and above to `stream` (stderr without one); stdout stays for what was asked for."""
+    stream = stream or sys.stderr
     renderer = structlog.dev.ConsoleRenderer() if stream.isatty() else structlog.processors.JSONRenderer()
     structlog.configure(
         processors=[

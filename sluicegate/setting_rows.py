@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from sluicegate.settings import Settings
+from sluicegate.settings import SECRETS, Settings
 
 _SIGNS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
 
@@ -61,7 +61,17 @@ def _rows(model: BaseModel, prefix: str) -> Iterator[SettingRow]:
                 here = _text(getattr(value, field.name))
                 yield SettingRow(f"{path}.{field.name}", _text(field.default), "", here, here)
         else:
-            yield SettingRow(path, _default(info), _bound(info), _text(value), _text(value))
+            here = _masked(_text(value)) if name in SECRETS else _text(value)
+            yield SettingRow(path, _default(info), _bound(info), here, here)
+
+
+def _masked(text: str) -> str:
+    """Keep a secret back: of an address the user and password, of anything else all."""
+    scheme, found, rest = text.partition("://")
+    if not found:
+        return text if text == _text(None) else "***"
+    user, found, host = rest.rpartition("@")
+    return f"{scheme}://***@{host}" if user and found else text
 
 
 def _default(info: FieldInfo) -> str:

@@ -26,8 +26,8 @@ from sluicegate.policy import Thresholds
 _NAME = r"^[a-z][a-z0-9]*([-_][a-z0-9]+)*$"
 # What a faster profile leaves alone: pacing and floors that depend on the machine, not on the jobs.
 _NOT_SCALED = frozenset({"tick_s", "canary_latency_floor_s", "sweep_ms"})
-# What an error never repeats.
-_SECRETS = frozenset({"token", "redis_url"})
+# What no error and no listing repeats.
+SECRETS = frozenset({"token", "redis_url"})
 
 
 class _Model(BaseModel):
@@ -430,7 +430,7 @@ def parse(body: Mapping[str, Any], source: str, variables: Mapping[tuple[str, ..
     except ValidationError as error:
         first = error.errors()[0]
         place = tuple(str(part) for part in first["loc"])
-        showable = isinstance(first["input"], str | int | float) and not _SECRETS.intersection(place)
+        showable = isinstance(first["input"], str | int | float) and not SECRETS.intersection(place)
         value = f"{first['input']!r} is" if showable else "is"
         raise SettingsError(
             f"{(variables or {}).get(place, source)}: {'.'.join(place) or 'settings'} {value} not valid: "
