@@ -1,0 +1,431 @@
+"""Restoring: onto a server without the queue, beside a live one, whole or not at all, and complete after a kill."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import signal
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from sluicegate.errors import SnapshotRefused
+from sluicegate.job import Job, Outcome
+from sluicegate.reconcile import Reconciled, by_ledger
+from sluicegate.restore import Restored, Wish, restore
+from sluicegate.snapshot import write_snapshot
+from sluicegate.store import Store
+from tests.kept import Line, everything, fill, jobs_of, lines_of, write_lines
+from tests.queues import OpenQueue, OpenQueueFunction, wait_until
+
+LONG = {"test-patch": {"deadline_s": 600, "effects": "unsafe"}}
+
+
+@pytest.fixture
+def kept(open_queue: OpenQueueFunction) -> OpenQueue:
+    """Return a queue for a snapshot; its own gate and records may go."""
+    return open_queue(max_running=50, classes=LONG)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "snapshot.jsonl.gz"
+
+
+@pytest.fixture
+def fresh(kept: OpenQueue) -> Iterator[Callable[[], Store]]:
+    """Return a function that empties the server and gives a client that has seen nothing of the queue."""
+    stores: list[Store] = []
+
+    def emptied() -> Store:
+        kept.client.flushall()
+        stores.append(Store.connect(kept.url, timeout_s=5))
+        return stores[-1]
+
+    yield emptied
+    for store in stores:
+        store.close()
+
+
+def put_back(store: Store, path: Path, **changes: bool) -> Restored:
+    return restore(store, Wish(path, "bob", "the host was lost", **changes))
+
+
+def test_a_clean_server_comes_up_drained_closed_and_pinned_with_all_that_was_open(
+    kept: OpenQueue, path: Path, fresh: Callable[[], Store]
+) -> None:
+    fill(kept)
+    write_snapshot(kept.store, path)
+    before = {one: kept.record(one) for one in jobs_of(path)}
+    epoch = kept.store.observe().gate.epoch
+    store = fresh()
+
+    result = put_back(store, path)
+
+    assert (result.answer, result.jobs) == ("clean", 229)
+    assert dict(result.counts) == {"ready": 224, "delayed": 1, "unknown": 3, "blocked": 1, "refusal": 121}
+    look = store.observe()
+    assert (look.gate.drain_state, look.gate.pin, look.gate.raw_admission) == ("drain", "restored", "closed")
+    assert look.gate.epoch > epoch
+    assert (look.ready, look.delayed, look.running, look.unknown, look.blocked) == (224, 1, 0, 3, 1)
+    assert look.settings_digest == kept.contract.digest()
+    assert look.counters["restored"] == 229
+    for job_id, was in before.items():
+        now = kept.record(job_id)
+        assert now["state"] == ("unknown" if was["state"] == "running" else was["state"])
+        assert int(now["fence"]) > int(was["fence"])
+        assert int(now["fence"]) >= result.header.at_ms * 1000
+        assert {name: now[name] for name in ("key", "class", "deadline", "attempt", "retries")} == {
+            name: was[name] for name in ("key", "class", "deadline", "attempt", "retries")
+        }
+    done, begun = store.gate_log(2)
+    assert (begun.reason, begun.actor, done.reason) == ("restore_begun", "bob", "restored")
+    assert "229 jobs (3 unknown) and 121 refusals" in done.note
+
+
+def test_keys_keep_their_ids_and_refusals_their_answers(
+    kept: OpenQueue, path: Path, fresh: Callable[[], Store]
+) -> None:
+    fill(kept)
+    write_snapshot(kept.store, path)
+    put_back(fresh(), path)
+
+    again = kept.submit("test-patch", payload='{"n":7}', idempotency_key="k7", job_id="another")
+    assert (again.accepted, again.job_id, again.replayed) == (True, "r7", True)
+    assert kept.submit("test-patch", payload="{}", idempotency_key="k7").reason == "conflict"
+    final = kept.submit("no-such-class", idempotency_key="k-final")
+    assert (final.reason, final.job_id, final.retry_after_s, final.replayed) == ("unknown_class", "f1", None, True)
+    closed = kept.submit(idempotency_key="k-closed-3")
+    assert (closed.reason, closed.replayed) == ("admission_closed", True)
+
+
+def test_pending_work_resumes_when_a_person_opens_and_a_late_worker_is_refused(
+    kept: OpenQueue, path: Path, fresh: Callable[[], Store]
+) -> None:
+    started = fill(kept)
+    write_snapshot(kept.store, path)
+    put_back(fresh(), path)
+
+    assert kept.claim().jobs == ()
+    late = started["running"]
+    assert kept.settle(late, Outcome.SUCCEEDED).answer == "stale"
+    # It ran once, under its old fence: that is no duplicate.
+    assert kept.store.observe().gate.duplicates_unacknowledged == 0
+    kept.store.order("open", "ada", "looked at what is unknown")
+    jobs = kept.claim(50).jobs
+    assert len(jobs) == 50
+    assert kept.settle(jobs[0], Outcome.SUCCEEDED).answer == "ok"
+
+
+def test_what_a_snapshot_can_not_know_is_not_repeated_by_the_ledger(
+    kept: OpenQueue, path: Path, fresh: Callable[[], Store]
+) -> None:
+    """Without an intent in the ledger a job may have made its call after the snapshot."""
+    job = fill(kept)["no-intent"]
+    write_snapshot(kept.store, path)
+    store = fresh()
+    put_back(store, path)
+    assert "intent" not in (store.job(job.job_id) or {})["ledger"]
+    assert by_ledger(store, job.job_id) == Reconciled("moved", "blocked")
+
+
+def test_a_snapshot_of_the_restored_queue_holds_the_same(
+    kept: OpenQueue, path: Path, fresh: Callable[[], Store]
+) -> None:
+    fill(kept)
+    write_snapshot(kept.store, path)
+    store = fresh()
+    put_back(store, path)
+    second = path.with_name("second.jsonl.gz")
+    written = write_snapshot(store, second)
+    assert (written.jobs, written.refusals) == (229, 121)
+    first, again = jobs_of(path), jobs_of(second)
+    assert {one: (line["job"]["key"], line["payload"]) for one, line in first.items()} == {
+        one: (line["job"]["key"], line["payload"]) for one, line in again.items()
+    }
+    assert all(first[one]["ledger"] == again[one]["ledger"] for one in first)
+
+
+def test_pending_unsafe_jobs_can_come_back_unknown(kept: OpenQueue, path: Path, fresh: Callable[[], Store]) -> None:
+    fill(kept, ready=9)
+    kept.store.order("open", "ada", "one job of another class")
+    keyed = kept.accepted("lint-fix")
+    write_snapshot(kept.store, path)
+    store = fresh()
+    result = put_back(store, path, suspect_unsafe=True)
+    assert dict(result.counts)["unknown"] == 3 + 4
+    assert (kept.state(keyed), store.observe().ready) == ("ready", 1)
+
+
+def test_duplicates_the_kill_switch_and_the_endpoint_are_not_forgotten(
+    kept: OpenQueue, path: Path, fresh: Callable[[], Store]
+) -> None:
+    kept.accepted()
+    kept.store.confirm_duplicate("k1", actor="ada", note="two refunds")
+    kept.store.kill_switch(on=True, actor="ada", reason="not today")
+    write_snapshot(kept.store, path)
+    store = fresh()
+    put_back(store, path)
+    assert store.observe().gate.duplicates_unacknowledged == 1
+    assert kept.client.get("kill") == "ada: not today"
+
+
+def test_a_live_queue_gets_what_is_not_there_and_nothing_of_it_is_touched(kept: OpenQueue, path: Path) -> None:
+    old = [kept.accepted(idempotency_key=f"k{n}") for n in range(3)]
+    done = kept.claimed()
+    write_snapshot(kept.store, path)
+    kept.settle(done, Outcome.SUCCEEDED)
+    lost = old[2]
+    _remove(kept, lost, "k2")
+    new = kept.accepted(idempotency_key="k-new")
+    before = {one: kept.record(one) for one in (old[0], old[1], new)}
+
+    result = put_back(kept.store, path)
+
+    assert (result.answer, result.jobs, result.counts["kept"]) == ("live", 1, 2)
+    assert {one: kept.record(one) for one in before} == before
+    assert kept.state(done.job_id) == "succeeded"
+    assert kept.state(lost) == "ready"
+    gate = kept.store.observe().gate
+    assert (gate.drain_state, gate.pin) == ("drain", "restored")
+
+
+def _remove(queue: OpenQueue, job_id: str, key: str) -> None:
+    """Take a job out of every key, as a partial loss would."""
+    for name in queue.client.scan_iter("queue:*"):
+        if queue.client.type(name) == "zset":
+            queue.client.zrem(name, job_id)
+        elif queue.client.type(name) == "list":
+            queue.client.lrem(name, 0, job_id)
+    queue.client.delete(f"job:{job_id}", f"job:{job_id}:payload", f"idem:{key}", f"ledger:{key}")
+
+
+def test_the_same_restore_again_changes_no_job(kept: OpenQueue, path: Path, fresh: Callable[[], Store]) -> None:
+    fill(kept)
+    write_snapshot(kept.store, path)
+    store = fresh()
+    put_back(store, path)
+    before = {one: kept.record(one) for one in jobs_of(path)}
+    again = put_back(store, path)
+    assert (again.answer, again.jobs, again.counts["kept"]) == ("live", 0, 229 + 121)
+    assert {one: kept.record(one) for one in before} == before
+
+
+def test_a_dry_run_says_the_same_and_writes_nothing(kept: OpenQueue, path: Path, fresh: Callable[[], Store]) -> None:
+    fill(kept)
+    write_snapshot(kept.store, path)
+    live = everything(kept.client)
+    assert put_back(kept.store, path, dry_run=True).counts == {"kept": 229 + 121}
+    assert everything(kept.client) == live
+    store = fresh()
+    dry = put_back(store, path, dry_run=True)
+    assert kept.client.dbsize() == 0
+    assert dry.answer == "clean"
+    assert put_back(store, path).counts == dry.counts
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda lines: lines[:-1], r"is cut off: its last line is missing"),
+        (lambda lines: [*lines[:5], *lines[6:]], r"was altered: its checksum is another"),
+        (
+            lambda lines: [{**lines[0], "format": 3}, *lines[1:]],
+            r"is of format 3, and this version reads format 2 only",
+        ),
+        (lambda lines: [{**lines[0], "contract": "{}"}, *lines[1:]], r"holds a contract without classes \(line 1\)"),
+        (lambda lines: [{**lines[0], "contract": ""}, *lines[1:]], r"holds no contract"),
+        (lambda lines: lines[1:], r"has a line `job` where none belongs \(line 1\)"),
+        (lambda lines: [*lines, lines[1]], r"has a line `job` where none belongs"),
+        (lambda lines: [lines[0], lines[-2], *lines[1:]], r"has a line `job` where none belongs \(line 3\)"),
+        (lambda lines: [lines[0], {**lines[1], "job": {}}, *lines[2:]], r"in the state None \(line 2\)"),
+        (lambda lines: [lines[0], _with(lines[1], "state", "succeeded"), *lines[2:]], r"in the state 'succeeded'"),
+        (
+            lambda lines: [lines[0], _with(lines[1], "deadline", "nan"), *lines[2:]],
+            r"a deadline that is no whole number",
+        ),
+        (lambda lines: [lines[0], {**lines[1], "score": "x"}, *lines[2:]], r"without its place"),
+        (lambda lines: [lines[0], {**lines[1], "id": "other"}, *lines[2:]], r"with another job's decision"),
+        (
+            lambda lines: [lines[0], {"kind": "surprise"}, *lines[1:]],
+            r"has a line that is none of a snapshot \(line 2\)",
+        ),
+        (lambda lines: [], r"is cut off: its last line is missing"),
+    ],
+)
+def test_a_file_that_is_not_right_is_refused_whole(
+    spoil: Callable[[list[Line]], list[Line]],
+    said: str,
+    kept: OpenQueue,
+    path: Path,
+    fresh: Callable[[], Store],
+) -> None:
+    fill(kept, ready=9)
+    write_snapshot(kept.store, path)
+    write_lines(path, spoil(lines_of(path)))
+    store = fresh()
+    with pytest.raises(SnapshotRefused, match=said):
+        put_back(store, path)
+    assert kept.client.dbsize() == 0
+
+
+def _with(line: Line, name: str, value: str) -> Line:
+    return {**line, "job": {**line["job"], name: value}}
+
+
+def test_a_file_cut_off_or_altered_anywhere_is_refused_whole(
+    kept: OpenQueue, path: Path, fresh: Callable[[], Store]
+) -> None:
+    fill(kept, ready=9)
+    write_snapshot(kept.store, path)
+    whole = path.read_bytes()
+    store = fresh()
+    for position in range(0, len(whole), max(1, len(whole) // 60)):
+        path.write_bytes(whole[:position])
+        with pytest.raises(SnapshotRefused):
+            put_back(store, path)
+        altered = bytearray(whole)
+        altered[position] ^= 0x10
+        if _lines(bytes(altered)) == _lines(whole):
+            continue  # a field of gzip's own header that no line depends on
+        path.write_bytes(altered)
+        with pytest.raises(SnapshotRefused):
+            put_back(store, path)
+    assert kept.client.dbsize() == 0
+
+
+def _lines(raw: bytes) -> bytes | None:
+    try:
+        return gzip.decompress(raw)
+    except (OSError, EOFError, zlib.error):
+        return None
+
+
+def test_a_plain_file_or_none_is_refused(kept: OpenQueue, path: Path) -> None:
+    with pytest.raises(SnapshotRefused, match="cannot be read: No such file"):
+        put_back(kept.store, path)
+    path.write_text("{}\n", encoding="utf-8")
+    with pytest.raises(SnapshotRefused, match="is no gzip file or was altered"):
+        put_back(kept.store, path)
+
+
+def test_a_live_run_an_old_file_and_an_undeclared_class_are_refused(
+    kept: OpenQueue, open_queue: OpenQueueFunction, path: Path
+) -> None:
+    kept.accepted("browse")
+    write_snapshot(kept.store, path)
+    kept.store.open_run(
+        {"runbook": "drain-and-recover", "trigger": "person", "run": "run1", "actor": "ada", "reason": "x"}
+        | {"confirmed": True, "digest": "", "episode": ""}
+    )
+    assert (put_back(kept.store, path).answer, put_back(kept.store, path).why) == ("run_live", "run1")
+    kept.store.order("abort", "ada", "x")
+    kept.store.order("open_end_run", "ada", "x")
+    narrow = kept.contract.model_copy(
+        update={"classes": {name: one for name, one in kept.contract.classes.items() if name != "browse"}}
+    )
+    kept.store.apply_settings(narrow.for_redis(), narrow.digest(), "ada", "x")
+    refused = put_back(kept.store, path)
+    assert (refused.answer, refused.why) == ("undeclared", "browse")
+    short = kept.contract.model_copy(
+        update={"timings": kept.contract.timings.model_copy(update={"final_retention_s": 0.01})}
+    )
+    kept.store.apply_settings(short.for_redis(), short.digest(), "ada", "x")
+    assert put_back(kept.store, path).answer == "too_old"
+    assert kept.store.observe().gate.drain_state == "admit"
+    kept.store.apply_settings(kept.contract.for_redis(), kept.contract.digest(), "ada", "x")
+
+
+def test_a_queue_that_lost_a_part_takes_no_restore(kept: OpenQueue, path: Path) -> None:
+    kept.accepted()
+    write_snapshot(kept.store, path)
+    epoch = kept.client.get("control:epoch")
+    kept.client.delete("control:gate")
+    assert put_back(kept.store, path).answer == "unreadable"
+    contract = kept.client.hgetall("queue:settings")
+    kept.client.delete("control:epoch", "queue:settings")
+    assert put_back(Store.connect(kept.url), path).answer == "not_empty"
+    kept.client.hset("queue:settings", mapping=contract)
+    kept.client.set("control:epoch", epoch)
+    kept.store.order("drain", "ada", "whole again")
+
+
+def kill_in_the_middle(kept: OpenQueue, path: Path, jobs: int) -> None:
+    """Start a restore as a process of its own, and kill it in the middle (SIGKILL)."""
+    who = ("--as", "bob", "--reason", "the host was lost")
+    child = subprocess.Popen(
+        [sys.executable, "-m", "sluicegate", "queue", "restore", str(path), "--redis-url", kept.url, *who],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    wait_until(lambda: int(kept.client.hget("counters", "restored") or 0) >= 200, "200 jobs restored", 60)
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait(10)
+    assert 200 <= int(kept.client.hget("counters", "restored")) < jobs
+
+
+def test_a_restore_killed_in_the_middle_stays_closed_until_the_same_again_completes_it(
+    open_queue: OpenQueueFunction, path: Path, tmp_path: Path
+) -> None:
+    kept = open_queue(max_pending=9000, classes=LONG)
+    for start in range(0, 4000, 100):
+        asked = [{"id": f"j{n}", "key": f"k{n}", "fp": "f"} for n in range(start, start + 100)]
+        common = {"class": "test-patch", "cost_class": "", "deadline_ms": 0, "payload": "{}"}
+        kept.store.admit([{**one, **common} for one in asked])
+    write_snapshot(kept.store, path)
+    other = tmp_path / "other.jsonl.gz"
+    write_snapshot(kept.store, other)
+    kept.client.flushall()
+    store = Store.connect(kept.url, timeout_s=5)
+
+    kill_in_the_middle(kept, path, 4000)
+
+    for order in ("open", "open_end_run", "reject", "release"):
+        assert store.order(order, "ada", "it looks whole").answer == "restoring"
+    run = {"runbook": "drain-and-recover", "trigger": "person", "run": "run1", "actor": "ada", "reason": "x"}
+    answer = store.open_run(run | {"confirmed": True, "digest": "", "episode": ""})
+    assert (answer.answer, answer.why) == ("refused", "a restore is not complete")
+    assert store.claim("w1", "r1", 10).jobs == ()
+    assert store.observe().gate.drain_state == "drain"
+    assert put_back(store, other).answer == "other"
+
+    result = put_back(store, path)
+
+    assert result.answer == "resumed"
+    assert result.jobs + result.counts["kept"] == 4000
+    assert result.counts["kept"] >= 200
+    assert store.observe().ready == 4000
+    assert int(kept.client.hget("counters", "restored")) == 4000
+    assert store.order("open", "ada", "complete now").answer == "moved"
+    store.close()
+
+
+def test_another_restore_can_take_over_by_name(kept: OpenQueue, path: Path, tmp_path: Path) -> None:
+    kept.accepted(idempotency_key="k1")
+    write_snapshot(kept.store, path)
+    kept.client.hset("control:gate", "restoring", "0" * 64)
+    kept.store.order("drain", "ada", "as a restore leaves it")
+    assert put_back(kept.store, path).answer == "other"
+    assert put_back(kept.store, path, take_over=True).answer == "live"
+    assert kept.store.order("open", "ada", "complete").answer == "moved"
+
+
+def test_a_part_after_another_has_taken_over_is_refused(kept: OpenQueue) -> None:
+    body = kept.store.restore({"restore": "1" * 64, "suspect": False, "dry": False, "jobs": [], "refusals": []})
+    assert body["answer"] == "not_restoring"
+
+
+def test_a_named_queue_is_restored_under_its_own_name(kept: OpenQueue, path: Path) -> None:
+    job: Job = kept.started()
+    write_snapshot(kept.store, path)
+    store = Store.connect(kept.url, "second")
+    assert put_back(store, path).answer == "clean"
+    record = store.job(job.job_id)
+    assert record is not None
+    assert record["job"]["state"] == "unknown"
+    assert kept.state(job.job_id) == "running"
+    store.close()

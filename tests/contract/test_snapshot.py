@@ -1,0 +1,270 @@
+"""A snapshot: whole, of one instant, read in small calls, and never half there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import resource
+import stat
+import threading
+from collections.abc import Mapping
+from gzip import GzipFile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sluicegate.errors import NeverStill, SluicegateError
+from sluicegate.job import Outcome
+from sluicegate.snapshot import write_snapshot
+from sluicegate.snapshot_file import SnapshotWriter
+from sluicegate.store import Store
+from tests.kept import fill, jobs_of, lines_of
+from tests.queues import OpenQueue, OpenQueueFunction
+
+
+@pytest.fixture
+def kept(open_queue: OpenQueueFunction) -> OpenQueue:
+    """Return a queue in drain that holds something of every kind."""
+    queue = open_queue(max_running=50, classes={"test-patch": {"deadline_s": 600, "effects": "unsafe"}})
+    fill(queue)
+    return queue
+
+
+def test_it_holds_all_that_is_not_final_with_decisions_ledger_and_checksum(kept: OpenQueue, tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "snapshot.jsonl.gz"
+
+    written = write_snapshot(kept.store, path)
+
+    header, *body, end = lines_of(path)
+    with GzipFile(path) as file:
+        raw = file.readlines()
+    assert hashlib.sha256(b"".join(raw[:-1])).hexdigest() == written.sha256 == end["sha256"]
+    assert (end["jobs"], end["refusals"], end["still"]) == (229, 121, True) == written_counts(written)
+    assert header["settings_digest"] == kept.contract.digest()
+    assert json.loads(header["contract"]) == json.loads(kept.contract.for_redis())
+    assert int(header["epoch"]) == kept.store.observe().gate.epoch
+    assert (header["format"], header["drain_state"], header["pin"]) == (2, "drain", "operator")
+    jobs = jobs_of(path)
+    states = [line["job"]["state"] for line in jobs.values()]
+    assert {state: states.count(state) for state in set(states)} == {
+        "ready": 224,
+        "running": 2,
+        "delayed": 1,
+        "unknown": 1,
+        "blocked": 1,
+    }
+    of_state = {"ready": "enqueued", "running": "leases", "delayed": "delayed", "unknown": "unknown"}
+    for state, name in of_state.items():
+        scores = dict(kept.client.zrange(f"queue:{name}", 0, -1, withscores=True))
+        assert scores == {one: float(line["score"]) for one, line in jobs.items() if line["job"]["state"] == state}
+    for job_id, line in jobs.items():
+        assert line["job"] == kept.record(job_id)
+        assert (line["decision"]["job_id"], line["decision"]["accepted"]) == (job_id, "1")
+        assert line["payload"] == kept.client.get(f"job:{job_id}:payload")
+    (unknown,) = [line for line in jobs.values() if line["job"]["state"] == "unknown"]
+    assert unknown["ledger"]["job"] == unknown["id"]
+    refusals = {line["key"]: line["decision"]["reason"] for line in body if line["kind"] == "refusal"}
+    assert refusals.pop("k-final") == "unknown_class"
+    assert set(refusals.values()) == {"admission_closed"}
+
+
+def written_counts(written: Any) -> tuple[int, int, bool]:
+    return written.jobs, written.refusals, written.still
+
+
+def test_only_its_owner_can_read_it_and_nothing_else_is_left(kept: OpenQueue, tmp_path: Path) -> None:
+    path = tmp_path / "snapshot.jsonl.gz"
+    write_snapshot(kept.store, path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert os.listdir(tmp_path) == [path.name]
+
+
+class SpyingStore(Store):
+    """Be a store that notes how much each call gave, and lets a test act between two calls."""
+
+    def __init__(self, queue: OpenQueue) -> None:
+        super().__init__(queue.client, "default")
+        self.rows: list[int] = []
+        self.versions: list[int] = []
+        self.calls = 0
+
+    def between(self) -> None:
+        self.calls += 1
+
+    def snapshot_rows(self, container: str, after: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
+        answer = super().snapshot_rows(container, after)
+        self.rows.append(len(answer["rows"]))
+        self.between()
+        return answer
+
+    def snapshot_versions(self, container: str, after: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
+        answer = super().snapshot_versions(container, after)
+        self.versions.append(len(answer["rows"]))
+        self.between()
+        return answer
+
+
+class WorkingStore(SpyingStore):
+    """Be a store at whose queue a worker claims a job, and settles it, between two calls, `moves` times."""
+
+    def __init__(self, queue: OpenQueue, moves: int, *, every: int = 1) -> None:
+        super().__init__(queue)
+        self._queue = queue
+        self._left = moves
+        self._every = every
+        self.succeeded: list[str] = []
+        self.running: list[str] = []
+        queue.store.order("open", "ada", "the jobs have to move")
+
+    def between(self) -> None:
+        super().between()
+        if not self._left or self.calls % self._every:
+            return
+        self._left -= 1
+        job = self._queue.claimed("w2")
+        if self._left % 2:
+            self._queue.settle(job, Outcome.SUCCEEDED, worker="w2")
+            self.succeeded.append(job.job_id)
+        else:
+            self.running.append(job.job_id)
+
+
+def test_what_moves_while_it_is_read_is_read_again_and_is_of_one_instant(kept: OpenQueue, tmp_path: Path) -> None:
+    store = WorkingStore(kept, moves=9)
+    path = tmp_path / "snapshot.jsonl.gz"
+
+    written = write_snapshot(store, path)
+
+    jobs = jobs_of(path)
+    assert written.still
+    assert written.jobs == len(jobs) == 229 - len(store.succeeded)
+    assert len(store.succeeded) == 4
+    assert not set(store.succeeded) & set(jobs)
+    assert {jobs[job_id]["job"]["state"] for job_id in store.running} == {"running"}
+    for job_id, line in jobs.items():
+        assert line["job"] == kept.record(job_id)
+
+
+def test_jobs_that_never_stand_still_give_no_snapshot(kept: OpenQueue, tmp_path: Path) -> None:
+    with pytest.raises(NeverStill, match=r"jobs moved in each of 10 looks, \d+ of them in the last"):
+        write_snapshot(WorkingStore(kept, moves=100, every=2), tmp_path / "snapshot.jsonl.gz")
+    assert os.listdir(tmp_path) == []
+
+
+def test_moving_jobs_can_be_taken_and_the_file_says_so_and_holds_none_twice(kept: OpenQueue, tmp_path: Path) -> None:
+    path = tmp_path / "snapshot.jsonl.gz"
+    store = WorkingStore(kept, moves=100, every=2)
+    written = write_snapshot(store, path, moving=True)
+    assert not written.still
+    assert written.until_ms > written.at_ms
+    corrected = [line["id"] for line in lines_of(path) if line["kind"] == "correction"]
+    plain = [line["id"] for line in lines_of(path) if line["kind"] == "job" and line["id"] not in corrected]
+    assert len(corrected) == len(set(corrected))
+    assert len(plain) == len(set(plain))
+    assert written.jobs == len(jobs_of(path))
+    # Whatever was open all the time is there.
+    assert set(jobs_of(path)) >= set(kept.store.list_jobs("ready", 1000))
+
+
+def test_a_renewed_lease_is_no_move(kept: OpenQueue, tmp_path: Path) -> None:
+    class Renewing(SpyingStore):
+        def between(self) -> None:
+            held = {one: int(kept.record(one)["fence"]) for one in kept.store.list_jobs("running")}
+            assert kept.store.renew("w1", held).lost == ()
+
+    assert write_snapshot(Renewing(kept), tmp_path / "snapshot.jsonl.gz").still
+
+
+def test_an_intent_that_is_recorded_meanwhile_is_one(kept: OpenQueue, tmp_path: Path) -> None:
+    kept.store.order("open", "ada", "the intent has to be recorded")
+    job = kept.claimed("w3")
+
+    class Intending(SpyingStore):
+        def between(self) -> None:
+            self.calls += 1
+            if len(self.versions) == 0 and sum(self.rows) == 229:
+                assert kept.store.intent("w3", job.job_id, job.fence) == "go"
+
+    path = tmp_path / "snapshot.jsonl.gz"
+    write_snapshot(Intending(kept), path)
+    assert jobs_of(path)[job.job_id]["ledger"]["fence"] == str(job.fence)
+
+
+def test_no_call_gives_more_than_a_hundred_records_or_five_hundred_versions(
+    open_queue: OpenQueueFunction, tmp_path: Path
+) -> None:
+    queue = open_queue(max_pending=5000)
+    # Many of one millisecond: a range that only knew scores would never get past them.
+    for start in range(0, 1200, 100):
+        asked = [
+            {"id": f"j{start + n}", "key": f"k{start + n}", "fp": "f", "class": "lint-fix", "payload": "{}"}
+            for n in range(100)
+        ]
+        queue.store.admit([{**one, "cost_class": "", "deadline_ms": 0} for one in asked])
+    store = SpyingStore(queue)
+    written = write_snapshot(store, tmp_path / "snapshot.jsonl.gz")
+    assert written.jobs == 1200
+    assert max(store.rows) == 100
+    assert max(store.versions) == 500
+
+
+def test_large_payloads_make_a_call_smaller(queue: OpenQueue, tmp_path: Path) -> None:
+    for number in range(12):
+        queue.accepted(payload=json.dumps({"n": number, "text": "x" * 100_000}))
+    store = SpyingStore(queue)
+    path = tmp_path / "snapshot.jsonl.gz"
+    assert write_snapshot(store, path).jobs == 12
+    assert max(store.rows) == 3
+    assert {json.loads(line["payload"])["n"] for line in jobs_of(path).values()} == set(range(12))
+
+
+def test_a_write_that_fails_leaves_neither_a_half_file_nor_the_older_one_changed(
+    kept: OpenQueue, tmp_path: Path
+) -> None:
+    path = tmp_path / "snapshot.jsonl.gz"
+    path.write_text("the older one", encoding="utf-8")
+    # What a process that was killed while it wrote has left is in nobody's way.
+    (tmp_path / ".snapshot.jsonl.gz.partial").write_text("half a li", encoding="utf-8")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            write_snapshot(kept.store, path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert path.read_text(encoding="utf-8") == "the older one"
+    assert os.listdir(tmp_path) == [path.name]
+
+    write_snapshot(kept.store, path)
+    assert lines_of(path)[-1]["kind"] == "end"
+
+
+def test_two_writers_of_one_name_are_kept_apart(kept: OpenQueue, tmp_path: Path) -> None:
+    path = tmp_path / "snapshot.jsonl.gz"
+    with SnapshotWriter(path) as first:
+        with pytest.raises(SluicegateError, match="Another process is writing the snapshot"):
+            write_snapshot(kept.store, path)
+        first.finish({})
+    assert lines_of(path)[0]["kind"] == "end"
+
+
+def test_a_reader_sees_no_file_before_it_is_whole(kept: OpenQueue, tmp_path: Path) -> None:
+    path = tmp_path / "snapshot.jsonl.gz"
+    done = threading.Event()
+    seen: list[bool] = []
+
+    def watch() -> None:
+        while not done.is_set():
+            if path.exists():
+                seen.append(lines_of(path)[-1]["kind"] == "end")
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    for _ in range(3):
+        write_snapshot(kept.store, path)
+    done.set()
+    watcher.join()
+    assert seen
+    assert all(seen)
