@@ -2,17 +2,40 @@
 -- a job. A repeat of the request id answers the same and counts once; an old fence is refused and logged.
 -- -> {answer = ok | repeat | stale, state, event}
 
+-- Requests that a job has seen, newest first, a line each: `answer request`. A few are enough: whoever repeats one does
+-- so within seconds, but another worker may have settled the job meanwhile.
+local REQUESTS_KEPT = 8
+
+-- What the same request was answered, or nil.
+local function answer_before(lines, request)
+  for answer, known in string.gmatch(lines or '', '(%S+) ([^\n]*)') do
+    if known == request then return answer end
+  end
+  return nil
+end
+
+local function with_request(lines, answer, request)
+  local kept = { answer .. ' ' .. request }
+  for line in string.gmatch(lines or '', '[^\n]+') do
+    if #kept < REQUESTS_KEPT then kept[#kept + 1] = line end
+  end
+  return table.concat(kept, '\n')
+end
+
 -- A late write is a suspected duplicate; confirmed only for an unsafe job that has run again.
 -- A repeat of its request id counts once, too.
 local function stale(q, job)
   local answer = { answer = 'stale', state = job and job.state or 'gone' }
-  if job and job.stale_request == q.a.request then return answer end
-  if job then redis.call('HSET', J.key(q, job.id), 'stale_request', q.a.request) end
+  if job then
+    if answer_before(job.late, q.a.request) then return answer end
+    redis.call('HSET', J.key(q, job.id), 'late', with_request(job.late, 'stale', q.a.request))
+  end
   count(q, 'stale_writes')
   redis.call('XADD', q.p .. 'reconcile:log', 'MAXLEN', '~', '10000', '*', 'at', digits(q.now), 'kind', 'stale_write', 'job',
     q.a.id, 'fence', q.a.fence, 'current', job and digits(job.fence) or '', 'outcome', q.a.outcome, 'actor', q.a.worker)
   local class = job and q.s.classes[job.class]
-  local ran_again = job and job.fence > (tonumber(q.a.fence) or 0)
+  -- A restore gives a new fence too, and starts nothing.
+  local ran_again = job and job.fence > (tonumber(q.a.fence) or 0) and job.restored_fence ~= digits(job.fence)
   if class and class.effects == 'unsafe' and ran_again and q.a.outcome == 'succeeded' then
     J.confirm_duplicate(q, job.key, 'unsafe job ' .. job.id .. ' succeeded under an old fence after it had run again')
   end
@@ -38,16 +61,14 @@ local function settle_running(q, job)
   elseif outcome == 'retry' then
     local retries = job.retries + 1
     count(q, 'retried')
-    if retries >= q.s.retry_budget then
-      redis.call('HSET', J.key(q, job.id), 'retries', retries)
-      return J.block(q, job, 'retry_budget')
-    end
-    return J.again(q, job, delay, { retries = retries })
+    redis.call('HSET', J.key(q, job.id), 'retries', retries)
+    if retries >= q.s.retry_budget then return J.block(q, job, 'retry_budget') end
+    return J.again(q, job, delay)
   elseif outcome == 'not_executed' then
     return J.again(q, job, delay)
   else
     count(q, 'requeued')
-    return J.again(q, job, 0, nil, true)
+    return J.again(q, job, 0, true)
   end
   return job.state
 end
@@ -105,14 +126,18 @@ end
 function commands.settle(q)
   if not q.s then return { answer = 'stale', state = 'gone' } end
   local job = J.read(q, q.a.id)
-  if job and job.settle_request == q.a.request then return { answer = 'repeat', state = job.settle_state } end
+  local before = job and answer_before(job.settled, q.a.request)
+  if before then return { answer = 'repeat', state = before } end
   if not job or digits(job.fence) ~= q.a.fence then return stale(q, job) end
   if job.state ~= 'running' and job.state ~= 'unknown' then return stale(q, job) end
   local call = q.a.call
   if call then F.count_call(q, job.window, call.kind) end
   local event = J.event(q, job)
   local was, state = job.state, nil
-  redis.call('HSET', J.key(q, job.id), 'settle_request', q.a.request)
+  -- Before the end, which gives the ledger its retention: without an intent this is what makes the entry.
+  if q.a.outcome == 'succeeded' then
+    redis.call('HSET', q.p .. 'ledger:' .. job.key, 'confirmed', digits(q.now), 'reference', q.a.reference or '')
+  end
   if job.canary then
     state = settle_canary(q, job)
   elseif was == 'unknown' then
@@ -121,9 +146,6 @@ function commands.settle(q)
     state = settle_running(q, job)
   end
   if state == 'succeeded' and not job.canary then F.count_done(q, call and call.latency_ms or 0) end
-  if q.a.outcome == 'succeeded' then
-    redis.call('HSET', q.p .. 'ledger:' .. job.key, 'confirmed', digits(q.now), 'reference', q.a.reference or '')
-  end
-  redis.call('HSET', J.key(q, job.id), 'settle_state', state)
+  redis.call('HSET', J.key(q, job.id), 'settled', with_request(job.settled, state, q.a.request))
   return { answer = 'ok', state = state, event = event }
 end
