@@ -96,6 +96,7 @@ FAMILIES: tuple[str, ...] = (
     "provider:",
     "queue:blocked:",
     "queue:deadlines:",
+    "queue:delayed:cost:",
     "queue:enqueued:",
     "queue:fifo:",
     "queue:ready:",

@@ -78,7 +78,9 @@ def _places(job: Record) -> list[tuple[str, str]]:
                 (f"queue:ready:{job_class}", job["deadline"]),
             ]
         case JobState.DELAYED:
-            return [*unfinished, ("queue:delayed", job["ready_at"]), ("queue:delayed:deadlines", job["deadline"])]
+            of_cost = [] if cost == "-" else [(f"queue:delayed:cost:{cost}", job["ready_at"])]
+            waiting = [("queue:delayed", job["ready_at"]), ("queue:delayed:deadlines", job["deadline"])]
+            return [*unfinished, *waiting, *of_cost]
         case JobState.RUNNING if canary:
             return [("queue:leases", job["lease_end"]), ("running:canary", job["lease_end"])]
         case JobState.RUNNING:

@@ -47,6 +47,7 @@ function J.leave(q, job)
   elseif job.state == 'delayed' then
     redis.call('ZREM', p .. 'queue:delayed', id)
     redis.call('ZREM', p .. 'queue:delayed:deadlines', id)
+    if job.cost ~= '-' then redis.call('ZREM', p .. 'queue:delayed:cost:' .. job.cost, id) end
   elseif job.state == 'running' then
     redis.call('ZREM', p .. 'queue:leases', id)
     if job.canary then
@@ -82,6 +83,8 @@ function J.enter(q, job, head)
   elseif job.state == 'delayed' then
     redis.call('ZADD', p .. 'queue:delayed', job.ready_at, id)
     redis.call('ZADD', p .. 'queue:delayed:deadlines', job.deadline, id)
+    -- Pending counts delayed, for a cost class as well; without one there is no limit to count for.
+    if job.cost ~= '-' then redis.call('ZADD', p .. 'queue:delayed:cost:' .. job.cost, job.ready_at, id) end
   elseif job.state == 'running' then
     redis.call('ZADD', p .. 'queue:leases', job.lease_end, id)
     if job.canary then
@@ -184,14 +187,13 @@ function J.event(q, job)
 end
 
 -- A retry, a requeue or a job that was not executed becomes ready or delayed, or expires when too little is left.
-function J.again(q, job, delay_ms, fields, head)
+function J.again(q, job, delay_ms, head)
   local ready_at = q.now + math.max(0, delay_ms)
   if ready_at > job.deadline - q.s.timings.margin_ms then
     J.finish(q, job, 'expired', 'no_time_for_retry')
     return 'expired'
   end
-  fields = fields or {}
-  fields.worker = ''
+  local fields = { worker = '' }
   if delay_ms > 0 then
     fields.ready_at, fields.eligible = ready_at, ready_at
     J.move(q, job, 'delayed', fields)

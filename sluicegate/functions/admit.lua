@@ -8,8 +8,10 @@ local function refuse(q, job, id, reason, retry_ms)
   local retry_at = retry_ms and q.now + retry_ms or 0
   redis.call('HSET', key, 'job_id', id, 'fp', job.fp, 'accepted', '0', 'reason', reason, 'retry_at', digits(retry_at),
     'at', digits(q.now))
-  redis.call('PEXPIRE', key, digits((retry_ms or 0) + q.s.timings.refusal_retention_ms))
-  redis.call('ZADD', q.p .. 'queue:refusals', retry_at, job.key)
+  local kept_ms = (retry_ms or 0) + q.s.timings.refusal_retention_ms
+  redis.call('PEXPIRE', key, digits(kept_ms))
+  -- By when its record goes, not by when it comes due: a final refusal never comes due, and stands all the same.
+  redis.call('ZADD', q.p .. 'queue:refusals', q.now + kept_ms, job.key)
   count(q, 'refused:' .. reason)
   return { accepted = false, job_id = id, reason = reason, retry_after_ms = retry_ms }
 end
@@ -31,7 +33,8 @@ local function over(limit, counted)
 end
 
 local function pending_of_cost(q, cost)
-  local pending = 0
+  local pending = redis.call('ZCARD', q.p .. 'queue:delayed:cost:' .. cost)
+    + redis.call('ZCARD', q.p .. 'queue:fifo:other:' .. cost)
   for class in pairs(q.s.classes) do
     pending = pending + redis.call('ZCARD', q.p .. 'queue:fifo:' .. class .. ':' .. cost)
   end

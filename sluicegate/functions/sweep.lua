@@ -44,7 +44,7 @@ function commands.sweep(q)
       redis.call('ZREM', q.p .. 'queue:leases', id)
     end
   end
-  redis.call('ZREMRANGEBYSCORE', q.p .. 'queue:refusals', '-inf', q.now - q.s.timings.refusal_retention_ms)
+  redis.call('ZREMRANGEBYSCORE', q.p .. 'queue:refusals', '-inf', '(' .. digits(q.now))
   return { expired = expired, lost = lost, more = more or #ids == limit }
 end
 
@@ -59,8 +59,9 @@ function commands.promote(q)
   return { promoted = #ids }
 end
 
--- reconcile {id, outcome = succeeded | failed | retry | block, actor, reason, source}: the only way out of unknown and
--- blocked; blocked only by a person. Each is written to reconcile:log. -> {answer = moved | refused | gone, state}
+-- reconcile {id, outcome = succeeded | failed | retry | block, actor, reason, source, fence}: the only way out of unknown
+-- and blocked; blocked only by a person. Each is written to reconcile:log. Who judged from a look at the job gives the
+-- fence seen: a job that has been started since is another question. -> {answer = moved | refused | gone | stale, state}
 function commands.reconcile(q)
   local job = q.s and J.read(q, q.a.id)
   if not job then return { answer = 'gone', state = 'gone' } end
@@ -68,6 +69,7 @@ function commands.reconcile(q)
   if job.state ~= 'unknown' and not (job.state == 'blocked' and person) then
     return { answer = 'refused', state = job.state }
   end
+  if q.a.fence and q.a.fence ~= digits(job.fence) then return { answer = 'stale', state = job.state } end
   if job.state == 'blocked' and q.a.outcome == 'block' then return { answer = 'refused', state = job.state } end
   redis.call('XADD', q.p .. 'reconcile:log', 'MAXLEN', '~', '10000', '*', 'at', digits(q.now), 'kind', 'reconcile', 'job',
     job.id, 'key', job.key, 'from', job.state, 'outcome', q.a.outcome, 'source', q.a.source, 'actor', q.a.actor, 'note',

@@ -79,6 +79,8 @@ def _places(job: Fields) -> list[tuple[str, str]]:
             ("queue:leases", "lease_end"), (f"running:{job_class}", "lease_end"), (f"running:cost:{cost}", "lease_end"),
         ],
     }.get(state, [])  # fmt: skip
+    if state == "delayed" and cost != "-":
+        places = [*places, (f"queue:delayed:cost:{cost}", "ready_at")]
     if state in UNFINISHED:
         places = [*places, ("queue:deadlines", "deadline"), (f"queue:deadlines:{job_class}", "deadline")]
     aside = [(f"queue:{state}", "0"), (f"queue:{state}:{job_class}", "0")] if state in ("unknown", "blocked") else []

@@ -26,6 +26,7 @@ T = TypeVar("T")
 
 WORKERS = ("w1", "w2", "w3")
 CLASSES = st.sampled_from((PLAIN, PLAIN, UNSAFE, UNSAFE, COSTLY, COSTLY, COSTLY, LIMITED, LIMITED, LIMITED, UNDECLARED))
+WORKED = st.sampled_from((PLAIN, UNSAFE, COSTLY, LIMITED))
 # ms: the class's own, hopeless, soon, and a good time.
 DEADLINES = st.sampled_from((0, 0, 0, 1_500, 2_200, 12_000, 40_000))
 DELAYS = st.sampled_from((0, 0, 3, 4_000, 50_000, 70_000))
@@ -118,11 +119,11 @@ class QueueMachine(RuleBasedStateMachine):
     def claim(self, worker: str, slots: int) -> None:
         self._claim(worker, slots)
 
-    @rule(worker=st.sampled_from(WORKERS), job_class=st.sampled_from((PLAIN, UNSAFE)), renewed=st.booleans())
+    @rule(worker=st.sampled_from(WORKERS), job_class=WORKED, renewed=st.booleans())
     def start_work(self, worker: str, job_class: str, renewed: bool) -> None:
         self._start(worker, job_class, renewed)
 
-    @rule(worker=st.sampled_from(WORKERS), outcome=OUTCOMES, delay=DELAYS, kind=KINDS, job_class=st.sampled_from((PLAIN, UNSAFE)))
+    @rule(worker=st.sampled_from(WORKERS), outcome=OUTCOMES, delay=DELAYS, kind=KINDS, job_class=WORKED)
     def work(self, worker: str, outcome: Outcome, delay: int, kind: CallKind | None, job_class: str) -> None:
         for job in self._start(worker, job_class, delay > 0):
             self._do(self._settlement((worker, job), outcome, delay, kind, 10))
@@ -179,7 +180,7 @@ class QueueMachine(RuleBasedStateMachine):
     def wait(self, ms: int) -> None:
         self.drive.wait(ms)
 
-    @rule(job_class=st.sampled_from((PLAIN, UNSAFE)), outcome=RECONCILED, source=SOURCES)
+    @rule(job_class=WORKED, outcome=RECONCILED, source=SOURCES)
     def lose_a_lease(self, job_class: str, outcome: str, source: str) -> None:
         """Whoever holds jobs stops renewing; somebody finds out what became of one."""
         jobs = self._start("w1", job_class, False)
@@ -360,7 +361,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     def _hold_something(self, number: int) -> None:
         if not self._held(canaries=False):
-            self._start(WORKERS[number % 3], (PLAIN, UNSAFE)[number % 2], number % 5 == 0)
+            self._start(WORKERS[number % 3], (PLAIN, UNSAFE, COSTLY, LIMITED)[number % 4], number % 5 == 0)
 
     def _look(self, action: str) -> None:
         """Let the controller look once, as it does every tick."""
