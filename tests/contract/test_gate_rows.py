@@ -13,12 +13,16 @@ import pytest
 import redis
 
 from drill.server import QueueServer
-from sluicegate.gate import DrainState, GateState
+from sluicegate import keys
+from sluicegate.gate import DrainState, GateState, Runbook, Stored
+from sluicegate.keys import Keys
 from sluicegate.settings import default_settings
 from sluicegate.transition import Answer, Event, Order, Person, Transition, transition
 from tests.contract.gate_rows_run import Runner
+from tests.contract.gate_rows_storage import RUN_ID, Details, Storage
 from tests.contract.gate_rows_table import ROWS, Table, state_kind
 from tests.gate_events import Rule, all_events
+from tests.queues import OpenQueue
 
 SHOWN = 20
 EVERY_ROW = os.environ.get("GATE_ROWS") == "all"
@@ -46,6 +50,34 @@ def test_the_sample_meets_every_kind_of_state_with_every_event_and_every_answer(
         (*kind, event) for kind in kinds for event in all_events()
     }
     assert {row.answer for row in rows} == {row.answer for row in table.rows}
+
+
+def test_states_are_written_in_the_shape_that_the_library_stores(runner: Runner) -> None:
+    queue = OpenQueue(url_of(runner), runner.contract)
+    opening = {"runbook": "drain-and-recover", "trigger": "person", "run": RUN_ID, "actor": "ada", "reason": "a test"}
+    queue.store.open_run({**opening, "confirmed": True, "digest": "", "episode": ""})
+    stored = {name: shape(runner, name) for name in (keys.GATE, keys.LOCK_RUN, Keys().run(RUN_ID), keys.RUNS_LIVE)}
+    runner.client.flushdb()
+
+    with runner.client.pipeline(transaction=False) as pipe:
+        live = GateState(Stored.OK, run=Runbook.DRAIN_AND_RECOVER)
+        Storage(runner.contract).write(pipe, Keys(), live, Details(), now_ms=1_700_000_000_000)
+        pipe.execute()
+
+    assert {name: shape(runner, name) for name in stored} == stored
+    queue.close()
+
+
+def shape(runner: Runner, name: str) -> tuple[str, tuple[str, ...]]:
+    """Give a key's type and, of a hash, its fields."""
+    kind = str(runner.client.type(name))
+    fields = runner.client.hkeys(name) if kind == "hash" else []
+    return kind, tuple(sorted(str(field) for field in fields))
+
+
+def url_of(runner: Runner) -> str:
+    plain = runner.client.connection_pool.connection_kwargs
+    return f"redis://{plain['host']}:{plain['port']}/0"
 
 
 @pytest.mark.timeout(3600 if EVERY_ROW else 300)
