@@ -99,6 +99,10 @@ class Reconciler:
         done = await self._carry_out(job, finding, resolver, "")
         if done is None:
             self._wait(job, finding, resolver)
+        else:
+            log.info(
+                "reconciled", job_id=job.job_id, by=resolver, why=finding.why, answer=done.answer, state=done.state
+            )
         return done
 
     async def _carry_out(self, job: Unknown, finding: Finding, resolver: str, asked: str) -> Reconciled | None:
@@ -118,7 +122,6 @@ class Reconciler:
             source=resolver,
             fence=job.fence,
         )
-        log.info("reconciled", job_id=job.job_id, by=resolver, verdict=verdict, answer=answer, state=state)
         return Reconciled(answer, state)
 
     def _wait(self, job: Unknown, finding: Finding, resolver: str) -> None:

@@ -1,7 +1,7 @@
 """Run the case files of a folder against a real server: each is a list of commands on a queue, with what they say.
 
 A case may open the queue first (`opened: false` leaves the server empty) and may set raw keys by hand (`set`). What
-differs from run to run reads as a word: job ids JOBID, digests DIGEST, epochs EPOCH, instants INSTANT, ports PORT.
+differs from run to run reads as a word: job ids JOBID, digests DIGEST, checksums SHA256, epochs EPOCH, instants INSTANT, ports PORT.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ _VOLATILE = (
     (r"\b[0-9A-HJKMNP-TV-Z]{26}\b", "JOBID"),
     (r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?\+00:00", "INSTANT"),
     (r"\b1\d{15}\b", "EPOCH"),
+    (r"\b[0-9a-f]{64}\b", "SHA256"),
     (r"\b[0-9a-f]{16}\b", "DIGEST"),
     (r"\b1\d{12}\b", "INSTANT"),
     (r"127\.0\.0\.1:\d{2,5}\b", "127.0.0.1:PORT"),

@@ -102,3 +102,25 @@ def test_settings_say_where_no_contract_is_in_force(redis_url: str, capsys: pyte
     assert "contract.lease_ms" in seen.out
     assert dispatch(["queue", "settings", "--redis-url", "redis://127.0.0.1:1/0"]) == 0
     assert "does not answer" in capsys.readouterr().err
+
+
+def test_retry_and_fail_settle_by_name_and_asking_settles_by_the_ledger(
+    queue: OpenQueue, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for job_id in ("j1", "j2", "j3", "j4"):
+        queue.settle(queue.started("send-mail", job_id=job_id), Outcome.UNKNOWN, kind=CallKind.TIMEOUT)
+    queue.client.hset(f"ledger:{queue.record('j3')['key']}", "confirmed", "1")
+    by_name = ("--as", "ada", "--reason", "asked the provider")
+    assert said(capsys, "queue", "retry", "j1", *by_name) == (0, "Job j1 is ready now.\n")
+    assert said(capsys, "queue", "fail", "j2", *by_name) == (0, "Job j2 is failed now.\n")
+    assert said(capsys, "queue", "reconcile", "j3", *by_name) == (0, "Job j3 is succeeded now.\n")
+    assert [(entry["actor"], entry["outcome"]) for entry in queue.log("reconcile")] == [
+        ("ada", "retry"),
+        ("ada", "failed"),
+        ("ledger", "succeeded"),
+    ]
+    assert dispatch(["queue", "reconcile", "j4", *by_name]) == 1
+    assert "Nobody can tell what became of job j4" in capsys.readouterr().err
+    assert queue.state("j4") == "unknown"
+    assert dispatch(["queue", "retry", "j2", *by_name]) == 1
+    assert "Job j2 is failed: only an unknown job" in capsys.readouterr().err
