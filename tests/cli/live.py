@@ -1,7 +1,8 @@
 """Run the case files of a folder against a real server: each is a list of commands on a queue, with what they say.
 
 A case may open the queue first (`opened: false` leaves the server empty) and may set raw keys by hand (`set`). What
-differs from run to run reads as a word: job ids JOBID, digests DIGEST, checksums SHA256, epochs EPOCH, instants INSTANT, ports PORT.
+differs from run to run reads as a word: job ids JOBID, digests DIGEST, checksums SHA256, epochs EPOCH, instants
+INSTANT, ports PORT.
 """
 
 from __future__ import annotations
