@@ -64,7 +64,7 @@ def jobs_of(path: Path) -> dict[str, Line]:
 def everything(client: redis.Redis) -> dict[str, bytes]:
     """Give every key of a server with its value as the server itself would store it, to compare two instants."""
     with redis.Redis(connection_pool=redis.ConnectionPool.from_url(url_of(client))) as raw:
-        return {str(key): bytes(raw.dump(key) or b"") for key in client.scan_iter(count=1000)}  # type: ignore[arg-type]
+        return {str(key): bytes(raw.dump(key) or b"") for key in client.scan_iter(count=1000)}
 
 
 def url_of(client: redis.Redis) -> str:

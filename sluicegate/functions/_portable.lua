@@ -22,7 +22,8 @@ end
 function P.row(q, id)
   local job = hash_of(J.key(q, id))
   if not job.state then return nil end
-  local ledger = hash_of(q.p .. 'ledger:' .. job.key)
+  -- What never started has no entry.
+  local ledger = job.attempt == '0' and {} or hash_of(q.p .. 'ledger:' .. job.key)
   return { id = id, job = job, payload = text_of(J.key(q, id) .. ':payload') or '',
     decision = hash_of(q.p .. 'idem:' .. job.key), ledger = ledger,
     version = version_of(job.state, job.rev, job.fence, ledger.fence) }
