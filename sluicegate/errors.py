@@ -5,6 +5,7 @@
     │   ├── SettingsError     a setting that contradicts its bound or another setting
     │   └── SnapshotRefused   a file that is no whole snapshot of a format that this version reads
     ├── NeverStill            jobs moved for as long as a snapshot was tried
+    ├── SnapshotBusy          another process writes the same snapshot
     └── StoreError            the queue's server did not do what was asked
         ├── StoreUnavailable  no answer in time, refused, loading, or the connection broke: the outcome is not known
         └── StoreRejected     the server answered with an error (no permission, out of memory, wrong type)
@@ -41,6 +42,10 @@ class SnapshotRefused(UsageError):
 
 class NeverStill(SluicegateError):
     """Say that jobs went on moving while they were written down, so that no instant could be written."""
+
+
+class SnapshotBusy(SluicegateError):
+    """Say that another process is writing the file; it is waited for, or takes another name."""
 
 
 class StoreError(SluicegateError):

@@ -8,7 +8,8 @@ what was cut short, for nothing that is there is touched.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,8 +77,7 @@ def restore(store: Store, wish: Wish) -> Restored:
         result = Restored(answer, header, content, counts, str(begun.get("why", "")), str(begun.get("digest", "")))
         if not result.done:
             return result
-        for batch in _batches(reader):
-            body = store.restore({**batch, **_asked(wish, header, content)})
+        for body in _sent(store, _batches(reader), _asked(wish, header, content)):
             if body["answer"] != "ok":
                 return Restored("interrupted", header, content, counts)
             counts.update({kind: int(count) for kind, count in (body["counts"] or {}).items()})
@@ -109,6 +109,18 @@ def _beginning(wish: Wish, header: Header, content: Content) -> Arguments:
 def _asked(wish: Wish, header: Header, content: Content) -> Arguments:
     base = {"restore": content.sha256, "suspect": wish.suspect_unsafe, "dry": wish.dry_run}
     return {**base, "contract": header.contract} if wish.dry_run else base
+
+
+def _sent(store: Store, batches: Iterable[Arguments], asked: Arguments) -> Iterator[Arguments]:
+    """Send one batch after the other, in order; while one is under way, the next is read. Gives the answers."""
+    with ThreadPoolExecutor(1, thread_name_prefix="restore") as sender:
+        under_way: Future[Arguments] | None = None
+        for batch in batches:
+            if under_way is not None:
+                yield under_way.result()
+            under_way = sender.submit(store.restore, {**batch, **asked})
+        if under_way is not None:
+            yield under_way.result()
 
 
 def _note(result: Restored, wish: Wish) -> str:

@@ -15,9 +15,11 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -118,16 +120,10 @@ def _write_jobs(store: Store, writer: SnapshotWriter, containers: Iterable[str],
     """Write every job as it is met, and its place into the index; gives how many lines."""
     count = 0
     for name in containers:
-        after = None
-        while True:
-            answer = store.snapshot_rows(name, after)
-            for row in rows(answer, "rows"):
-                writer.write(LineKind.JOB, row)
-                index.add(name, Place(row["id"], row["score"], row["version"]))
-                count += 1
-            after = answer.get("after")
-            if after is None:
-                break
+        for row in _ranged(partial(store.snapshot_rows, name)):
+            writer.write(LineKind.JOB, row)
+            index.add(name, Place(row["id"], row["score"], row["version"]))
+            count += 1
     return count
 
 
@@ -171,14 +167,18 @@ def _changed(store: Store, containers: Iterable[str], index: Index, corrections:
 
 
 def _now(store: Store, container: str) -> Iterator[Place]:
-    after = None
-    while True:
-        answer = store.snapshot_versions(container, after)
-        for job_id, score, version in rows(answer, "rows"):
-            yield Place(job_id, score, version)
-        after = answer.get("after")
-        if after is None:
-            return
+    return (Place(*row) for row in _ranged(partial(store.snapshot_versions, container)))
+
+
+def _ranged(ask: Callable[[Row | None], Row]) -> Iterator[Any]:
+    """Give the rows of all ranges; while they are used, the next range is read."""
+    with ThreadPoolExecutor(1, thread_name_prefix="snapshot") as ahead:
+        answer = ask(None)
+        while (after := answer.get("after")) is not None:
+            coming = ahead.submit(ask, after)
+            yield from rows(answer, "rows")
+            answer = coming.result()
+        yield from rows(answer, "rows")
 
 
 def _records(store: Store, wanted: set[str]) -> Corrections:
@@ -192,12 +192,8 @@ def _records(store: Store, wanted: set[str]) -> Corrections:
 
 
 def _write_refusals(store: Store, writer: SnapshotWriter, horizon_ms: int) -> int:
-    count, after = 0, None
-    while True:
-        answer = store.snapshot_refusals(horizon_ms, after)
-        for row in rows(answer, "rows"):
-            writer.write(LineKind.REFUSAL, row)
-            count += 1
-        after = answer.get("after")
-        if after is None:
-            return count
+    count = 0
+    for row in _ranged(partial(store.snapshot_refusals, horizon_ms)):
+        writer.write(LineKind.REFUSAL, row)
+        count += 1
+    return count

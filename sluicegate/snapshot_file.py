@@ -19,11 +19,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from sluicegate.errors import SluicegateError
+from sluicegate.errors import SnapshotBusy
 
 # 1 was never released. A reader takes no format but its own: what it does not know it must not leave out.
 FORMAT = 2
 _LEVEL = 1
+# Made once: json.dumps would make an encoder a line.
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+_BUFFER = 1 << 17
 
 
 class LineKind(StrEnum):
@@ -64,9 +67,10 @@ class SnapshotWriter:
         self._path = path
         self._partial = path.with_name(f".{path.name}.partial")
         self._digest = hashlib.sha256()
+        self._lines = bytearray()
 
     def __enter__(self) -> Self:
-        """Open the hidden file; raises OSError, and SluicegateError while another process writes it."""
+        """Open the hidden file; raises OSError, and SnapshotBusy while another process writes it."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self._partial, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._raw = os.fdopen(descriptor, "wb", buffering=1 << 18)
@@ -74,7 +78,7 @@ class SnapshotWriter:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             self._raw.close()
-            raise SluicegateError(f"Another process is writing the snapshot {self._path}.") from error
+            raise SnapshotBusy(f"Another process is writing the snapshot {self._path}.") from error
         os.ftruncate(descriptor, 0)
         # Neither a name nor a time in the gzip header: the same lines are the same bytes.
         self._file = gzip.GzipFile("", "wb", _LEVEL, self._raw, mtime=0)
@@ -92,12 +96,18 @@ class SnapshotWriter:
 
     def write(self, kind: LineKind, body: Mapping[str, Any]) -> None:
         """Write one line."""
-        line = line_of(kind, body)
-        self._digest.update(line)
-        self._file.write(line)
+        self._lines += line_of(kind, body)
+        if len(self._lines) >= _BUFFER:
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        self._digest.update(self._lines)
+        self._file.write(self._lines)
+        self._lines.clear()
 
     def finish(self, body: Mapping[str, Any]) -> str:
         """Write the last line down to the disk and put the file in place; gives the checksum."""
+        self._pass_on()
         sha256 = self._digest.hexdigest()
         self._file.write(line_of(LineKind.END, {**body, "sha256": sha256}))
         self._file.close()
@@ -111,7 +121,7 @@ class SnapshotWriter:
 
 def line_of(kind: LineKind, body: Mapping[str, Any]) -> bytes:
     """Give a line as it stands in the file."""
-    return (json.dumps({"kind": kind.value, **body}, separators=(",", ":")) + "\n").encode()
+    return (_encode({"kind": kind.value, **body}) + "\n").encode()
 
 
 def _keep_name(folder: Path) -> None:

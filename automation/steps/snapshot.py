@@ -8,7 +8,7 @@ from pathlib import Path
 from automation.turn import Done, Failed, Progress, Turn, Wait
 from runbooks.verbs.snapshot import Snapshot
 from runbooks.verbs.step import VerbName
-from sluicegate.errors import NeverStill
+from sluicegate.errors import NeverStill, SnapshotBusy
 from sluicegate.snapshot import write_snapshot
 
 
@@ -19,6 +19,8 @@ async def snapshot(turn: Turn) -> Progress:
         written = await asyncio.to_thread(write_snapshot, turn.store, path)
     except NeverStill as error:
         return Wait(f"the snapshot is not consistent yet: {error}")
+    except SnapshotBusy as error:
+        return Wait(f"an executor before this one is not done with it: {error}")
     except OSError as error:
         return Failed(VerbName.SNAPSHOT, f"The snapshot {path} cannot be written: {error.strerror}.")
     return Done(
