@@ -9,65 +9,18 @@ import pytest
 from sluicegate.gate import DrainState, PinReason
 from sluicegate.gate_sentences import gate_lines, order_said, unblocks
 from sluicegate.replies import GateAnswer
-from sluicegate.telemetry import GateView, ProviderWindow, RunView, Telemetry
+from sluicegate.telemetry import GateView, Telemetry
 from sluicegate.transition import Answer, Order
-
-OPEN = GateView(
-    drain_state="admit",
-    readable=True,
-    initialised=True,
-    epoch=1,
-    reason="init",
-    actor="ada",
-    since_ms=1000,
-    rollback_reason=None,
-    pin=None,
-    pin_note="",
-    green=False,
-    canary_ok_count=0,
-    canaries_required=3,
-    canary_failures=0,
-    ramp_percent=None,
-    admission_ratio=1.0,
-    controller_seen_ms=1000,
-    duplicates_unacknowledged=0,
-    limit_at_ms=0,
-    run=None,
-    decision="admit",
-    decision_reason="normal",
-    raw_drain_state="admit",
-    raw_admission="open",
-)
+from tests.readings import EMPTY, OPEN_GATE, live
 
 
 def telemetry(gate: GateView) -> Telemetry:
-    return Telemetry(
-        queue="default",
-        at_ms=5000,
-        queue_age_p95_seconds=0.0,
-        oldest_job_age_seconds=0.0,
-        oldest_ready_at_ms=None,
-        deadline_slack_p10_seconds=None,
-        provider=ProviderWindow(30, 0, 0, 0),
-        worker_inflight=0,
-        gate=gate,
-        ready=0,
-        delayed=0,
-        running=0,
-        unknown=0,
-        blocked=0,
-        canaries=0,
-        doomed=0,
-        completions=0,
-        predicted_wait_seconds=None,
-        snapshot_at_ms=0,
-        settings_digest="d",
-    )
+    return replace(EMPTY, gate=gate)
 
 
 def closed(state: DrainState, **changes: object) -> GateView:
     raw = {"raw_drain_state": state.value, "raw_admission": "closed", "admission_ratio": 0.0}
-    return replace(OPEN, drain_state=state.value, **raw, **changes)  # type: ignore[arg-type]  # the columns differ
+    return replace(OPEN_GATE, drain_state=state.value, **raw, **changes)  # type: ignore[arg-type]  # the columns differ
 
 
 @pytest.mark.parametrize("order", Order)
@@ -81,7 +34,7 @@ def test_every_answer_to_every_order_is_said(order: Order, answer: Answer) -> No
 
 
 def test_an_open_gate_needs_no_unblocking() -> None:
-    assert list(unblocks(telemetry(OPEN))) == []
+    assert list(unblocks(EMPTY)) == []
 
 
 @pytest.mark.parametrize("pin", PinReason)
@@ -97,12 +50,12 @@ def test_every_closed_state_without_a_pin_says_what_comes_next(state: DrainState
 
 
 def test_a_silent_controller_a_live_run_and_duplicates_are_named() -> None:
-    (silent,) = unblocks(telemetry(replace(OPEN, admission_ratio=0.0)))
+    (silent,) = unblocks(telemetry(replace(OPEN_GATE, admission_ratio=0.0)))
     assert "sluicegate automation serve" in silent
-    run = RunView("run-1", "drain-and-recover", "drain", "running")
-    (live,) = unblocks(telemetry(closed(DrainState.DRAIN, run=run, pin="rolled_back")))
-    assert "run-1" in live
-    assert "--end-run" in live
+    run = live("drain-and-recover", step="drain")
+    (named,) = unblocks(telemetry(closed(DrainState.DRAIN, run=run, pin="rolled_back")))
+    assert "run-1" in named
+    assert "--end-run" in named
     first, _ = unblocks(telemetry(closed(DrainState.DRAIN, duplicates_unacknowledged=2, pin="rolled_back")))
     assert "sluicegate gate acknowledge" in first
 
@@ -111,4 +64,4 @@ def test_keys_that_contradict_each_other_were_set_by_hand() -> None:
     text = "\n".join(gate_lines(telemetry(replace(closed(DrainState.DRAIN), raw_admission="open"))))
     assert "Set by hand: drain_state drain, admission open." in text
     assert "by ada" not in text
-    assert "by ada (init)" in "\n".join(gate_lines(telemetry(OPEN)))
+    assert "by ada (init)" in "\n".join(gate_lines(EMPTY))

@@ -16,7 +16,7 @@ from sluicegate.admission import Decision
 from sluicegate.records import AlertName
 from sluicegate.replies import GateLogEntry, JournalEntry, RunHistory, RunRecord
 from sluicegate.telemetry import Telemetry
-from tests.unit.exporter.telemetries import AT_MS, EMPTY, with_gate
+from tests.readings import AT_MS, EMPTY, with_gate
 
 CHOSEN = profile(ProfileName.FAST)
 RUN = "20261129T150000-abcd"

@@ -13,8 +13,8 @@ import pytest
 from drill.picture import picture_of
 from drill.plot import Bound, Line, Moment, Panel, Picture, Span, draw
 from drill.timeline import Mark
+from tests.readings import AT_MS
 from tests.unit.drill_run.story import story, timeline
-from tests.unit.exporter.telemetries import AT_MS
 
 SVG = "{http://www.w3.org/2000/svg}"
 EMPTY = Picture("a drill", 10.0, (), (), (), ())

@@ -22,8 +22,8 @@ from drill.server import ServerKind
 from drill.timeline import Mark
 from drill.verdict import Evidence, judge
 from sluicegate.telemetry import STABLE_FIELDS
+from tests.readings import AT_MS
 from tests.unit.drill_run.story import CHOSEN, RUN, move, story, timeline
-from tests.unit.exporter.telemetries import AT_MS
 
 STARTED_AT = datetime(2026, 11, 29, 15, 0, 0, tzinfo=UTC)
 MAIN_JOB = SCENARIOS["provider-degradation"]

@@ -14,8 +14,8 @@ from drill.scenarios import SCENARIOS, conditions
 from drill.scenarios.scenario import Condition, Scenario, View
 from drill.timeline import Look
 from sluicegate.replies import WorkerView
+from tests.readings import AT_MS
 from tests.unit.drill_run.story import entry, history, move, sample, submission
-from tests.unit.exporter.telemetries import AT_MS
 
 SHARED = {"__init__", "scenario", "conditions", "faults"}
 

@@ -16,6 +16,7 @@ from drill.scenarios import SCENARIOS
 from drill.timeline import Mark, PhaseRecord, Report
 from drill.verdict import Expectation, Verdict, judge
 from sluicegate.records import AlertName
+from tests.readings import AT_MS
 from tests.unit.drill_run.story import (
     RUN,
     effect,
@@ -29,7 +30,6 @@ from tests.unit.drill_run.story import (
     submission,
     timeline,
 )
-from tests.unit.exporter.telemetries import AT_MS
 
 MAIN_JOB = SCENARIOS["provider-degradation"]
 

@@ -17,7 +17,8 @@ from exporter.catalogue import QUEUE_FIGURES
 from exporter.collector import Collector, Observe
 from sluicegate.errors import StoreUnavailable
 from sluicegate.telemetry import STABLE_FIELDS, Telemetry
-from tests.unit.exporter.telemetries import BUSY, LINT_FIX, RECOVERY, with_gate
+from tests.readings import with_gate
+from tests.unit.exporter.telemetries import BUSY, LINT_FIX, RECOVERY
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 

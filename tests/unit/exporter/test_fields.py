@@ -11,7 +11,8 @@ import pytest
 from exporter.families import queue_families
 from sluicegate.gate import DrainState, RollbackReason
 from sluicegate.telemetry import STABLE_FIELDS, ProviderWindow
-from tests.unit.exporter.telemetries import BUSY, EMPTY, samples, value, values, with_gate
+from tests.readings import EMPTY, with_gate
+from tests.unit.exporter.telemetries import BUSY, samples, value, values
 
 
 def test_the_names_are_the_nine_of_the_contract_without_a_prefix() -> None:

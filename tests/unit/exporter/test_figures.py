@@ -14,7 +14,8 @@ from sluicegate.gate import DrainState, PinReason
 from sluicegate.job import CallKind
 from sluicegate.policy import Figures, Thresholds, decide
 from sluicegate.telemetry import ProviderWindow
-from tests.unit.exporter.telemetries import AT_MS, BUSY, EMPTY, LINT_FIX, RECOVERY, value, values, with_gate
+from tests.readings import AT_MS, EMPTY, with_gate
+from tests.unit.exporter.telemetries import BUSY, LINT_FIX, RECOVERY, value, values
 
 
 def test_jobs_are_split_by_state_and_never_summed() -> None:

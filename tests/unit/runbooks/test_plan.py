@@ -15,7 +15,8 @@ from runbooks.show import plan_text, plan_values
 from runbooks.verbs.fix import Fix, FixBy
 from sluicegate.settings import Settings, default_settings, faster, parse
 from sluicegate.telemetry import Telemetry
-from tests.unit.runbooks.readings import HEALTHY, calls, gate, live, reading
+from tests.readings import live
+from tests.unit.runbooks.readings import HEALTHY, calls, gate, reading
 
 RECOVER = library.load_builtin("drain-and-recover")
 AUDIT = library.load_builtin("rollback-and-audit")
