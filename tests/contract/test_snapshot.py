@@ -8,6 +8,7 @@ import os
 import resource
 import stat
 import threading
+import tracemalloc
 from collections.abc import Mapping
 from gzip import GzipFile
 from pathlib import Path
@@ -19,6 +20,7 @@ from sluicegate.errors import NeverStill, SnapshotBusy
 from sluicegate.job import Outcome
 from sluicegate.snapshot import write_snapshot
 from sluicegate.snapshot_file import SnapshotWriter
+from sluicegate.snapshot_reading import SnapshotReader
 from sluicegate.store import Store
 from tests.kept import fill, jobs_of, lines_of
 from tests.queues import OpenQueue, OpenQueueFunction
@@ -268,3 +270,29 @@ def test_a_reader_sees_no_file_before_it_is_whole(kept: OpenQueue, tmp_path: Pat
     watcher.join()
     assert seen
     assert all(seen)
+
+
+def test_memory_grows_neither_with_the_queue_nor_with_the_file(open_queue: OpenQueueFunction, tmp_path: Path) -> None:
+    queue = open_queue(max_pending=5000)
+    path = tmp_path / "snapshot.jsonl.gz"
+    payload = json.dumps({"text": "x" * 2000})
+
+    def peaks(first: int, last: int) -> tuple[int, int]:
+        """Give the bytes at the peak of a snapshot, and of checking its file, with `last` jobs in the queue."""
+        for start in range(first, last, 100):
+            asked = [{"id": f"j{n}", "key": f"k{n}", "fp": "f", "payload": payload} for n in range(start, start + 100)]
+            queue.store.admit([{**one, "class": "lint-fix", "cost_class": "", "deadline_ms": 0} for one in asked])
+        tracemalloc.start()
+        try:
+            assert write_snapshot(queue.store, path).jobs == last
+            written = tracemalloc.get_traced_memory()[1]
+            tracemalloc.reset_peak()
+            with SnapshotReader(path) as reader:
+                assert sum(1 for _ in reader.rows()) == last
+            return written, tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    few, many = peaks(0, 400), peaks(400, 1600)
+    assert many[0] < 1.5 * few[0]
+    assert many[1] < 1.5 * few[1]
