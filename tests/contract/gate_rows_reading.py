@@ -50,9 +50,8 @@ def answers(replies: list[Any]) -> Iterator[list[Any]]:
 
 def reading(parts: list[Any], other_run: Entry, seen_epoch: int, now_ms: int, second_drain_ms: int) -> Reading:
     """Make a state of the keys; a reply that is an error is a key of a wrong type, and holds nothing."""
-    raw_state, raw_admission, epoch_text, lock, record, duplicates, settings, run, log = [
-        None if isinstance(part, redis.exceptions.ResponseError) else part for part in parts
-    ]
+    readable: list[Any] = [None if isinstance(part, redis.exceptions.ResponseError) else part for part in parts]
+    raw_state, raw_admission, epoch_text, lock, record, duplicates, settings, run, log = readable
     record = record or {}
     entries = tuple(fields for _, fields in log or ())
     number = int(epoch_text) if (epoch_text or "").isdecimal() else None
@@ -117,7 +116,7 @@ def _of_record(record: Entry, now_ms: int, second_drain_ms: int) -> dict[str, An
     return known
 
 
-def _of_duplicates(duplicates: Entry) -> dict[str, bool]:
+def _of_duplicates(duplicates: Entry) -> dict[str, Any]:
     confirmed, acknowledged, audited = (
         int(duplicates.get(name, 0)) for name in ("confirmed", "acknowledged", "audited")
     )
@@ -125,7 +124,7 @@ def _of_duplicates(duplicates: Entry) -> dict[str, bool]:
     return {"duplicates": unacknowledged, "audited": unacknowledged and audited >= confirmed}
 
 
-def _edits(drain_state: DrainState, raw_state: str | None, raw_admission: str | None) -> dict[str, RawEdit]:
+def _edits(drain_state: DrainState, raw_state: str | None, raw_admission: str | None) -> dict[str, Any]:
     mirrored = "open" if drain_state is DrainState.ADMIT else "closed"
     return {
         "raw": RawEdit.NONE if raw_state == drain_state.value else RawEdit(str(raw_state)),
