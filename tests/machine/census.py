@@ -13,8 +13,8 @@ SHARE_MIN = 0.01
 REFUSALS_MIN = 10
 
 KINDS = (
-    "admit", "claim", "intent", "renew", "settle", "sweep", "promote", "reconcile", "duplicate", "order", "lead", "tick",
-    "move_gate", "open_run", "claim_run", "commit_step", "hand_edit", "wait", "crash", "race", "repeat",
+    "admit", "claim", "intent", "renew", "settle", "sweep", "promote", "reconcile", "duplicate", "order", "lead",
+    "tick", "move_gate", "open_run", "claim_run", "commit_step", "hand_edit", "wait", "crash", "race", "repeat",
 )  # fmt: skip
 # Nothing gives `malformed` yet.
 REFUSALS = (
@@ -36,8 +36,12 @@ class Census:
         """Name everything that was met too rarely."""
         total = self.commands.total()
         few = [f"{total} commands, not {COMMANDS_MIN}"] if total < COMMANDS_MIN else []
-        few += [f"{kind}: {self.commands[kind]} of {total}" for kind in KINDS if self.commands[kind] < SHARE_MIN * total]
-        few += [f"refused {reason}: {self.refusals[reason]}" for reason in REFUSALS if self.refusals[reason] < REFUSALS_MIN]
+        few += [
+            f"{kind}: {self.commands[kind]} of {total}" for kind in KINDS if self.commands[kind] < SHARE_MIN * total
+        ]
+        few += [
+            f"refused {reason}: {self.refusals[reason]}" for reason in REFUSALS if self.refusals[reason] < REFUSALS_MIN
+        ]
         return few
 
     def __str__(self) -> str:

@@ -140,7 +140,11 @@ def hello(worker: str) -> Command:
 
 def commit_step(sent: Arguments) -> Command:
     words = {"verb": sent["effect"], "phase": "done", "text": "", "detail": "{}", **sent}
-    return _answering_the_same("commit_step", lambda store: store.commit_step(words), _STEPS.get(sent["effect"], _moved_none)(words))
+    return _answering_the_same(
+        "commit_step",
+        lambda store: store.commit_step(words),
+        _STEPS[sent["effect"]](words) if sent["effect"] in _STEPS else _nothing,
+    )
 
 
 Expect = Callable[[World, Any], None]
@@ -162,10 +166,6 @@ def _answering_the_same(kind: str, send: Callable[[Store], Any], expect: Expect 
     return Command(kind, send, once, repeatable=True)
 
 
-def _moved_none(sent: Arguments) -> Expect:
-    return _nothing
-
-
 def _canary(sent: Arguments) -> Expect:
     def expect(world: World, answer: StepAnswer) -> None:
         if answer.answer != "moved":
@@ -174,14 +174,21 @@ def _canary(sent: Arguments) -> Expect:
         declared = world.declared(sent["class"])
         assert declared is not None
         assert world.gate.takes_canaries, f"a canary was put into {world.gate}"
-        cost, deadline = declared["cost_class"], world.now + declared["deadline_ms"]
         enter(
             world,
             Job(
-                job_id=job_id, job_class=sent["class"], declared=sent["class"], cost=cost, deadline=deadline, key=job_id,
-                eligible=world.now, admitted_at=world.now, payload=sent["payload"], canary=sent["run"],
+                job_id=job_id,
+                job_class=sent["class"],
+                declared=sent["class"],
+                cost=declared["cost_class"],
+                deadline=world.now + declared["deadline_ms"],
+                key=job_id,
+                eligible=world.now,
+                admitted_at=world.now,
+                payload=sent["payload"],
+                canary=sent["run"],
             ),
-        )  # fmt: skip
+        )
 
     return expect
 

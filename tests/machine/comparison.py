@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeVar
 
 from tests.machine.agreement import agree
 from tests.machine.clock import Clock
 from tests.machine.dump import Dump, Fields
-from tests.machine.world import Decided, Entry, Job, World
+from tests.machine.world import BUCKETS, Decided, Entry, Job, World
+
+Place = TypeVar("Place")
 
 # Counters of the gate and of runs, which move by rules of their own.
 _NOT_THE_QUEUES = ("runs:", "runs_refused:", "fenced_steps", "reject_returns")
@@ -71,7 +74,9 @@ def _jobs(world: World, dump: Dump) -> Iterator[tuple[str, Fields]]:
 
 
 def _decisions(world: World) -> Iterator[tuple[str, Decided]]:
-    return ((key, Decided(d.job_id, d.fingerprint, d.accepted, d.reason, d.retry_at)) for key, d in world.decisions.items())
+    return (
+        (key, Decided(d.job_id, d.fingerprint, d.accepted, d.reason, d.retry_at)) for key, d in world.decisions.items()
+    )
 
 
 def _decision(fields: Fields) -> Decided:
@@ -106,12 +111,17 @@ def _compare_counters(world: World, dump: Dump) -> None:
         for name, fields in dump.family("provider:")
         for kind, value in fields.items()
     }
-    agree(_recent(calls, newest, 1), _recent(world.calls, newest, 1), "the provider's calls")
-    done = {(int(name),): int(fields["jobs"]) for name, fields in dump.family("done:")}
-    expected_done = {(bucket,): jobs for bucket, jobs in world.done.items()}
-    agree(_recent(done, newest, 0), _recent(expected_done, newest, 0), "the completions")
+    agree(
+        _recent(calls, newest, _bucket_of_calls), _recent(world.calls, newest, _bucket_of_calls), "the provider's calls"
+    )
+    done = {int(name): int(fields["jobs"]) for name, fields in dump.family("done:")}
+    agree(_recent(done, newest, int), _recent(world.done, newest, int), "the completions")
     confirmed = int(dump.hashes.get("control:duplicates", {}).get("confirmed", 0))
     agree(confirmed, world.duplicates, "the confirmed duplicates")
+
+
+def _bucket_of_calls(place: tuple[str, int, str]) -> int:
+    return place[1]
 
 
 def _window_and_bucket(name: str) -> tuple[str, int]:
@@ -119,9 +129,9 @@ def _window_and_bucket(name: str) -> tuple[str, int]:
     return window, int(bucket)
 
 
-def _recent(values: Mapping[tuple[object, ...], int], newest: int, place: int) -> dict[tuple[object, ...], int]:
+def _recent(values: Mapping[Place, int], newest: int, bucket_of: Callable[[Place], int]) -> dict[Place, int]:
     """Leave out what lies before the window, which may be gone or not."""
-    return {name: value for name, value in values.items() if value and int(str(name[place])) > newest - 6}
+    return {place: value for place, value in values.items() if value and bucket_of(place) > newest - BUCKETS}
 
 
 def _compare_records(world: World, dump: Dump) -> None:
@@ -132,7 +142,10 @@ def _compare_records(world: World, dump: Dump) -> None:
             date = key.removeprefix("failed:")
             failures.update((date, line["job_id"], line["reason"], line["cause"]) for line in told)
     agree(failures, world.failures, "the lines of failed:{date}")
-    new = [(fields["kind"], fields.get("job", fields.get("key", "")), fields.get("outcome", "")) for fields in dump.news("reconcile:log")]
+    new = [
+        (fields["kind"], fields.get("job", fields.get("key", "")), fields.get("outcome", ""))
+        for fields in dump.news("reconcile:log")
+    ]
     agree(sorted(new), sorted(world.records), "the new reconcile records")
 
 

@@ -28,7 +28,8 @@ def claim(world: World, worker: str, request: str, slots: int, answer: Claimed) 
 
 
 def _take(world: World, worker: str, slots: int, answer: Claimed) -> list[Job]:
-    jobs, expired, started = list(answer.jobs), list(answer.expired), []
+    jobs, expired = list(answer.jobs), list(answer.expired)
+    started: list[Job] = []
     while len(started) < slots and (heads := _heads(world)):
         if jobs and (job := heads.get(jobs[0].job_id)) and not world.doomed(job):
             started.append(start(world, job, worker))

@@ -21,7 +21,6 @@ from tests.machine.gate import Gate, read_gate
 from tests.machine.laws import Change, contract_of, hold
 from tests.machine.world import World, finish
 
-
 _PAUSE_MS = 10_000
 
 
@@ -84,7 +83,9 @@ class Driver:
         self._census.commands["race"] += 1
         return answers
 
-    def _in_an_order(self, commands: tuple[Command, Command], answers: tuple[Any, Any], gates: tuple[Gate, Gate]) -> World:
+    def _in_an_order(
+        self, commands: tuple[Command, Command], answers: tuple[Any, Any], gates: tuple[Gate, Gate]
+    ) -> World:
         failures = []
         for order in ((0, 1), (1, 0)):
             world = self.world.copy()

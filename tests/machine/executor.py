@@ -48,7 +48,7 @@ class Executor:
         elif not gate.recovery_live:
             self._commit("finish")
         elif gate.stored == "drain":
-            if number % 2:
+            if number % 4 == 0:
                 self._commit("drain", keep_ms=20_000)
             self._commit("recover")
         elif gate.takes_canaries:
@@ -84,6 +84,8 @@ class Executor:
         self._canary = jobs[0] if jobs else None
 
     def _reopen(self, number: int) -> None:
+        for job in self._claim(_NAME, 1):
+            self._do(self._settlement((_NAME, job), Outcome.SUCCEEDED, 0, CallKind.OK, 10))
         self._commit("burned_down")
         if self._commit("reopen") != "refused":
             return

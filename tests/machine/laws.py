@@ -6,6 +6,7 @@ each command; 15 (repeats) is what the model expects of each repeat.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -43,7 +44,9 @@ class Change:
     def moved(self) -> dict[str, tuple[str, str]]:
         """Give the states that jobs went from and to; a new one comes from nowhere."""
         earlier = self.before.jobs
-        states = {job_id: (earlier.get(job_id, {}).get("state", ""), job["state"]) for job_id, job in self.after.jobs.items()}
+        states = {
+            job_id: (earlier.get(job_id, {}).get("state", ""), job["state"]) for job_id, job in self.after.jobs.items()
+        }
         return {job_id: (was, now) for job_id, (was, now) in states.items() if was != now}
 
 
@@ -197,7 +200,9 @@ def the_gate_is_obeyed(change: Change) -> None:
         assert any(_may_start(gate, job) for gate in change.gates), f"job {job_id} started in {change.gates}"
     new = [job_id for job_id, (was, _) in change.moved().items() if was == ""]
     ordinary = [job_id for job_id in new if not change.after.jobs[job_id]["canary"]]
-    assert not ordinary or any(gate.effective == "admit" for gate in change.gates), f"{ordinary} came in, {change.gates}"
+    assert not ordinary or any(gate.effective == "admit" for gate in change.gates), (
+        f"{ordinary} came in, {change.gates}"
+    )
     gate = read_gate(change.after)
     if gate.readable and not gate.takes_canaries:
         assert not change.after.zsets.get("queue:canary"), f"canaries wait in {gate.stored}"
@@ -228,7 +233,7 @@ def gate_moves_are_logged(change: Change) -> None:
     assert (last["to"], last["epoch"]) == (after.stored, str(after.epoch)), f"{last} is not the last move"
     if before.readable and change.before.hashes:
         assert entries[0]["from"] == before.stored, f"{entries[0]} does not start from {before.stored}"
-    for earlier, later in zip(entries, entries[1:], strict=False):
+    for earlier, later in itertools.pairwise(entries):
         assert earlier["to"] == later["from"], f"between {earlier} and {later} a move is missing"
 
 

@@ -33,14 +33,21 @@ DELAYS = st.sampled_from((0, 0, 3, 4_000, 50_000, 70_000))
 # ms: nothing much, a back-off, a refusal's wait, a lease, a silent controller, a retention.
 WAITS = st.sampled_from((1, 3, 900, 2_100, 4_000, 15_100, 15_100, 30_000, 31_000, 31_000, 46_000, 91_000, 700_000))
 NUMBERS = st.integers(0, 1 << 12)
+OPENINGS = ("edit", "crash", "duplicate", "lease", PLAIN, COSTLY, LIMITED, UNDECLARED)
 LATENCIES = st.sampled_from((10, 10, 10, 5_000))
 KINDS = st.sampled_from((None, *CallKind))
 COSTS = st.sampled_from(("", "", "", "", COST_CLASS, "no-such-cost"))
 OPENED = st.sampled_from((True, True, False))
-OUTCOMES = st.sampled_from((*Outcome, Outcome.SUCCEEDED, Outcome.SUCCEEDED, Outcome.RETRY, Outcome.RETRY, Outcome.UNKNOWN))
+# How many answers are lost before one is heard.
+LOST = st.sampled_from((0, 0, 1, 2))
+OUTCOMES = st.sampled_from(
+    (*Outcome, Outcome.SUCCEEDED, Outcome.SUCCEEDED, Outcome.RETRY, Outcome.RETRY, Outcome.UNKNOWN)
+)
 RECONCILED = st.sampled_from(("succeeded", "failed", "retry", "retry", "block"))
 SOURCES = st.sampled_from(("person", "person", "ledger", "http"))
-ORDERS = st.sampled_from(("open", "open_end_run", "open_end_run", "drain", "reject", "hold", "release", "abort", "acknowledge"))
+ORDERS = st.sampled_from(
+    ("open", "open_end_run", "open_end_run", "drain", "reject", "hold", "release", "abort", "acknowledge")
+)
 ACTIONS = st.sampled_from(("admit", "admit", "admit", "hold", "reject_new", "drain", "roll_back"))
 EDITS = st.sampled_from(
     (
@@ -65,11 +72,33 @@ class QueueMachine(RuleBasedStateMachine):
         self._last_claim: dict[str, Command] = {}
         self._controller_fence = "0"
 
-    @initialize(strict=st.sampled_from((True, True, False)))
-    def open_queue(self, strict: bool) -> None:
+    @initialize(strict=st.sampled_from((True, True, False)), openings=st.permutations(OPENINGS))
+    def open_queue(self, strict: bool, openings: list[str]) -> None:
+        """Open the queue, and begin with three of the things that the rules alone would do too rarely."""
         self.drive = Driver(self.lab, machine_contract(strict=strict))
         self._executor = Executor(self.drive, self._do, self._claim, self._settlement, self._next)
         self._look("admit")
+        for opening in openings[:3]:
+            self._begin_with(opening)
+
+    def _begin_with(self, opening: str) -> None:
+        if opening == "edit":
+            self.drive.edit("SET", "admission", "closed")
+            self._claim("w1", 1)
+        elif opening == "crash":
+            self._start("w1", PLAIN, False)
+            self._crash("w1")
+        elif opening == "lease":
+            jobs = self._start("w1", UNSAFE, True)
+            self.drive.wait(31_000)
+            self._do(commands.sweep())
+            for job in jobs:
+                self._do(commands.reconcile(job.job_id, "retry", "http"))
+        elif opening == "duplicate":
+            self._do(commands.duplicate("key-1"))
+        else:
+            self._open(True)
+            self._admit(*(self._submission(opening, 0, "") for _ in range(6)))
 
     # Producers.
 
@@ -87,8 +116,11 @@ class QueueMachine(RuleBasedStateMachine):
     def submit_many(self, job_classes: list[str], deadline: int) -> None:
         self._admit(*(self._submission(job_class, deadline, "") for job_class in job_classes))
 
-    @rule(job_class=st.sampled_from((PLAIN, COSTLY, LIMITED)), count=st.integers(3, 6))
-    def submit_a_crowd(self, job_class: str, count: int) -> None:
+    @rule(job_class=st.sampled_from((PLAIN, COSTLY, LIMITED)), count=st.integers(3, 6), cleared=st.booleans())
+    def submit_a_crowd(self, job_class: str, count: int, cleared: bool) -> None:
+        if cleared:
+            self.drive.wait(61_000)
+            self._do(commands.sweep())
         self._open(True)
         self._admit(*(self._submission(job_class, 0, "") for _ in range(count)))
 
@@ -115,13 +147,42 @@ class QueueMachine(RuleBasedStateMachine):
 
     # Workers.
 
-    @rule(worker=st.sampled_from(WORKERS), slots=st.sampled_from((0, 1, 1, 2, 4)))
-    def claim(self, worker: str, slots: int) -> None:
+    @rule(worker=st.sampled_from(WORKERS), slots=st.sampled_from((0, 1, 1, 2, 4)), lost=LOST)
+    def claim(self, worker: str, slots: int, lost: int) -> None:
         self._claim(worker, slots)
+        self._repeat_the_last(lost)
 
-    @rule(worker=st.sampled_from(WORKERS), job_class=WORKED, renewed=st.booleans())
-    def start_work(self, worker: str, job_class: str, renewed: bool) -> None:
+    @rule(worker=st.sampled_from(WORKERS), job_class=WORKED, renewed=st.booleans(), crashes=st.booleans())
+    def start_work(self, worker: str, job_class: str, renewed: bool, crashes: bool) -> None:
         self._start(worker, job_class, renewed)
+        if crashes:
+            self._crash(worker)
+
+    @rule(job_class=WORKED, outcome=OUTCOMES, lost=LOST, shown=st.booleans())
+    def overtake(self, job_class: str, outcome: Outcome, lost: int, shown: bool) -> None:
+        """A worker that was slow settles what another one has started since; the provider may show both effects."""
+        for job in self._start("w1", job_class, False):
+            self._do(self._settlement(("w1", job), Outcome.REQUEUED, 0, None, 10))
+            self._start("w2", job_class, False)
+            self._do(self._settlement(("w1", job), outcome, 0, CallKind.OK, 10))
+            self._repeat_the_last(lost)
+            if shown:
+                self._do(commands.duplicate(job.idempotency_key))
+
+    @rule(job_class=WORKED, outcome=RECONCILED, source=SOURCES)
+    def use_up_the_retries(self, job_class: str, outcome: str, source: str) -> None:
+        for _ in range(3):
+            for job in self._start("w3", job_class, False):
+                self._do(self._settlement(("w3", job), Outcome.RETRY, 0, CallKind.TIMEOUT, 10))
+        for job_id in self._aside("blocked")[-1:]:
+            self._do(commands.reconcile(job_id, outcome, source))
+
+    @rule(job_class=WORKED, left=st.sampled_from((1_998, 2_010)))
+    def claim_too_late(self, job_class: str, left: int) -> None:
+        self._open(True)
+        self._admit(self._submission(job_class, 12_000, ""))
+        self.drive.wait(12_000 - left)
+        self._claim("w2", 4)
 
     @rule(worker=st.sampled_from(WORKERS), outcome=OUTCOMES, delay=DELAYS, kind=KINDS, job_class=WORKED)
     def work(self, worker: str, outcome: Outcome, delay: int, kind: CallKind | None, job_class: str) -> None:
@@ -133,16 +194,18 @@ class QueueMachine(RuleBasedStateMachine):
         if (handle := _pick(self._handles[-4:], number)) is not None:
             self._do(commands.intent(handle[0], handle[1].job_id, handle[1].fence))
 
-    @rule(number=NUMBERS, outcome=OUTCOMES, delay=DELAYS, kind=KINDS, latency=LATENCIES)
-    def settle(self, number: int, outcome: Outcome, delay: int, kind: CallKind | None, latency: int) -> None:
+    @rule(number=NUMBERS, outcome=OUTCOMES, delay=DELAYS, kind=KINDS, latency=LATENCIES, lost=LOST)
+    def settle(self, number: int, outcome: Outcome, delay: int, kind: CallKind | None, latency: int, lost: int) -> None:
         self._hold_something(number)
         if (handle := _pick(self._held(), number)) is not None:
             self._do(self._settlement(handle, outcome, delay, kind, latency))
+            self._repeat_the_last(lost)
 
-    @rule(number=NUMBERS, outcome=OUTCOMES)
-    def settle_late(self, number: int, outcome: Outcome) -> None:
+    @rule(number=NUMBERS, outcome=OUTCOMES, lost=LOST)
+    def settle_late(self, number: int, outcome: Outcome, lost: int) -> None:
         if (handle := _pick(self._handles[-12:], number)) is not None:
             self._do(self._settlement(handle, outcome, 0, CallKind.OK, 10))
+            self._repeat_the_last(lost)
 
     @rule(count=st.integers(2, 5))
     def work_well(self, count: int) -> None:
@@ -159,12 +222,18 @@ class QueueMachine(RuleBasedStateMachine):
             leases = {job.job_id: job.fence for owner, job in handles if owner == handle[0]}
             self._do(commands.renew(handle[0], leases))
 
+    @rule(worker=st.sampled_from(WORKERS), job_class=WORKED, ms=st.sampled_from((3, 31_000)))
+    def crash_before_the_intent(self, worker: str, job_class: str, ms: int) -> None:
+        self._open(True)
+        self._admit(self._submission(job_class, 0, ""))
+        self._claim(worker, 1)
+        self._crash(worker)
+        self.drive.wait(ms)
+        self._do(commands.sweep())
+
     @rule(worker=st.sampled_from(WORKERS))
     def crash(self, worker: str) -> None:
-        """A worker stops for ever wherever it was; what it still sent may arrive late."""
-        self.drive.count("crash")
-        self._last_claim.pop(worker, None)
-        self._handles = [(f"{owner}-dead" if owner == worker else owner, job) for owner, job in self._handles]
+        self._crash(worker)
 
     # What goes by itself.
 
@@ -180,22 +249,22 @@ class QueueMachine(RuleBasedStateMachine):
     def wait(self, ms: int) -> None:
         self.drive.wait(ms)
 
-    @rule(job_class=WORKED, outcome=RECONCILED, source=SOURCES)
-    def lose_a_lease(self, job_class: str, outcome: str, source: str) -> None:
-        """Whoever holds jobs stops renewing; somebody finds out what became of one."""
+    @rule(job_class=WORKED, outcome=RECONCILED, source=SOURCES, late=st.sampled_from((None, *Outcome)))
+    def lose_a_lease(self, job_class: str, outcome: str, source: str, late: Outcome | None) -> None:
+        """Whoever holds jobs stops renewing; the worker comes back, or somebody finds out what became of one."""
         jobs = self._start("w1", job_class, False)
         self.drive.wait(31_000)
         self._do(commands.sweep())
         for job in jobs:
+            if late is not None:
+                self._do(self._settlement(("w1", job), late, 0, CallKind.OK, 10))
             self._do(commands.reconcile(job.job_id, outcome, source))
 
     # People, resolvers, the controller, an executor, hands.
 
     @rule(number=NUMBERS, outcome=RECONCILED, source=SOURCES)
     def reconcile(self, number: int, outcome: str, source: str) -> None:
-        jobs = self.drive.world.jobs.values()
-        aside = [job.job_id for job in jobs if job.state in ("unknown", "blocked")]
-        if (job_id := _pick(aside or [job.job_id for job in jobs], number)) is not None:
+        if (job_id := _pick(self._aside("unknown", "blocked") or list(self.drive.world.jobs), number)) is not None:
             self._do(commands.reconcile(job_id, outcome, source))
 
     @rule(number=NUMBERS)
@@ -226,18 +295,30 @@ class QueueMachine(RuleBasedStateMachine):
         if self.drive.gate.ramp is not None:
             self._admit(*(self._submission(PLAIN, 0, "") for _ in range(3)))
 
-    @rule(words=EDITS)
-    def edit_by_hand(self, words: tuple[str, ...]) -> None:
+    @rule(words=EDITS, looks=st.booleans())
+    def edit_by_hand(self, words: tuple[str, ...], looks: bool) -> None:
         self.drive.edit(*words)
+        if looks:
+            self._look("hold")
+
+    @rule(words=EDITS, job_class=CLASSES)
+    def edit_and_submit(self, words: tuple[str, ...], job_class: str) -> None:
+        self._open(True)
+        self.drive.edit(*words)
+        self._admit(self._submission(job_class, 0, ""))
+
+    @rule(words=EDITS, opened=st.booleans())
+    def edit_and_claim(self, words: tuple[str, ...], opened: bool) -> None:
+        self._open(opened)
+        self.drive.edit(*words)
+        self._claim("w1", 1)
 
     # Lost answers and races.
 
     @rule(times=st.integers(1, 3))
     def repeat_the_last(self, times: int) -> None:
         """The answer was lost: the same request comes again."""
-        if self._repeatable:
-            for _ in range(times):
-                self._repeat(self._repeatable[-1])
+        self._repeat_the_last(times)
 
     @rule(number=NUMBERS)
     def repeat_an_earlier_one(self, number: int) -> None:
@@ -299,11 +380,17 @@ class QueueMachine(RuleBasedStateMachine):
             self._repeatable.append(command)
         return answer
 
+    def _repeat_the_last(self, times: int) -> None:
+        for command in self._repeatable[-1:] * times:
+            self._repeat(command)
+
     def _repeat(self, command: Command) -> None:
         self.drive.run(command)
         self.drive.count("repeat")
 
-    def _submission(self, job_class: str, deadline: int, cost: str, *, key: str = "", payload: str = "{}") -> dict[str, Any]:
+    def _submission(
+        self, job_class: str, deadline: int, cost: str, *, key: str = "", payload: str = "{}"
+    ) -> dict[str, Any]:
         name = self._next("j")
         submission = Submission(name, key or name, job_class, payload, cost_class=cost, deadline_in_ms=deadline)
         return dict(submission.arguments())
@@ -358,6 +445,15 @@ class QueueMachine(RuleBasedStateMachine):
             if renewed:
                 self._do(commands.renew(worker, {job.job_id: job.fence}))
         return jobs
+
+    def _crash(self, worker: str) -> None:
+        """A worker stops for ever wherever it was; what it still sent may arrive late."""
+        self.drive.count("crash")
+        self._last_claim.pop(worker, None)
+        self._handles = [(f"{owner}-dead" if owner == worker else owner, job) for owner, job in self._handles]
+
+    def _aside(self, *states: str) -> list[str]:
+        return [job.job_id for job in self.drive.world.jobs.values() if job.state in states]
 
     def _hold_something(self, number: int) -> None:
         if not self._held(canaries=False):

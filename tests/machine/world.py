@@ -103,10 +103,11 @@ class World:
 
     def copy(self) -> World:
         """Give a copy that changes by itself; the values in it never change."""
-        changed = {
+        # The contract stays the same; the gate is a value.
+        changed: dict[str, Any] = {
             name: value.copy()
             for name, value in vars(self).items()
-            if isinstance(value, dict | list | set) and name != "contract"
+            if name not in ("contract", "gate", "now_us", "duplicates")
         }
         return replace(self, **changed)
 
