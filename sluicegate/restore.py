@@ -19,8 +19,8 @@ from sluicegate.snapshot_lines import Header
 from sluicegate.snapshot_reading import Content, SnapshotReader
 from sluicegate.store import Store
 
-_ROWS_A_CALL = 50
-_BYTES_A_CALL = 262_144
+_ROWS_A_CALL = 25
+_BYTES_A_CALL = 131_072
 
 Arguments = Mapping[str, Any]
 

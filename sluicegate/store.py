@@ -314,7 +314,7 @@ class Store:
         return self._call("restore_begin", arguments)
 
     def restore(self, arguments: Arguments) -> Mapping[str, Any]:
-        """Put back at most 50 jobs and refusals that are not there (see restore.lua)."""
+        """Put back at most 25 jobs and refusals that are not there (see restore.lua)."""
         return self._call("restore", arguments)
 
     def restore_end(self, restore: str, *, actor: str, note: str) -> str:

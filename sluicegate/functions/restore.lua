@@ -63,7 +63,7 @@ function commands.restore_begin(q)
 end
 
 -- restore {restore, suspect, dry, jobs = [{id, score, job, payload, decision, ledger}], refusals = [{key, decision}]}: put
--- back what is not there, at most 50 of both (≤ 5 ms). dry: only count. suspect: pending jobs of unsafe classes become unknown.
+-- back what is not there, at most 25 of both (≤ 5 ms). dry: only count. suspect: pending jobs of unsafe classes become unknown.
 -- -> {answer = ok | not_restoring, counts = {state | kept | refusal | lapsed = n}}
 function commands.restore(q)
   local counts = {}

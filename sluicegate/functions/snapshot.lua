@@ -1,8 +1,8 @@
--- What a snapshot is made of (SPEC §7.2), read in ranges: no call looks at more than 250 ids, nor gives more than about
+-- What a snapshot is made of (SPEC §7.2), read in ranges: no call looks at more than 125 ids, nor gives more than about
 -- 256 KB of payloads, so none holds the server up. What moves while the ranges are read shows in its version.
 
 local CONTAINERS = { 'queue:enqueued', 'queue:delayed', 'queue:leases', 'queue:unknown', 'queue:blocked' }
-local ROWS_A_CALL, VERSIONS_A_CALL, BYTES_A_CALL = 100, 250, 262144
+local ROWS_A_CALL, VERSIONS_A_CALL, BYTES_A_CALL = 50, 125, 262144
 
 -- snapshot {}: everything but jobs and refusals, of this instant. Read-only.
 -- -> {at, epoch, drain_state, pin, digest, contract, confirmed, acknowledged, kill, endpoint, containers = {name = count},

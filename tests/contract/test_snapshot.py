@@ -194,7 +194,7 @@ def test_an_intent_that_is_recorded_meanwhile_is_one(kept: OpenQueue, tmp_path: 
     assert jobs_of(path)[job.job_id]["ledger"]["fence"] == str(job.fence)
 
 
-def test_no_call_gives_more_than_a_hundred_records_or_250_versions(
+def test_no_call_gives_more_than_50_records_or_125_versions(
     open_queue: OpenQueueFunction, tmp_path: Path
 ) -> None:
     queue = open_queue(max_pending=5000)
@@ -208,8 +208,8 @@ def test_no_call_gives_more_than_a_hundred_records_or_250_versions(
     store = SpyingStore(queue)
     written = write_snapshot(store, tmp_path / "snapshot.jsonl.gz")
     assert written.jobs == 1200
-    assert max(store.rows) == 100
-    assert max(store.versions) == 250
+    assert max(store.rows) == 50
+    assert max(store.versions) == 125
 
 
 def test_large_payloads_make_a_call_smaller(queue: OpenQueue, tmp_path: Path) -> None:
