@@ -194,9 +194,7 @@ def test_an_intent_that_is_recorded_meanwhile_is_one(kept: OpenQueue, tmp_path: 
     assert jobs_of(path)[job.job_id]["ledger"]["fence"] == str(job.fence)
 
 
-def test_no_call_gives_more_than_50_records_or_125_versions(
-    open_queue: OpenQueueFunction, tmp_path: Path
-) -> None:
+def test_no_call_gives_more_than_50_records_or_125_versions(open_queue: OpenQueueFunction, tmp_path: Path) -> None:
     queue = open_queue(max_pending=5000)
     # Many of one millisecond: a range that only knew scores would never get past them.
     for start in range(0, 1200, 100):
