@@ -8,10 +8,12 @@ from __future__ import annotations
 from sluicegate.keys import Keys
 
 # The commands that `observe` uses inside its script; a contract test runs it with these alone.
-OBSERVE_COMMANDS: tuple[str, ...] = ("exists", "get", "hget", "hgetall", "hmget", "time", "zcard", "zcount", "zrange")
+OBSERVE_COMMANDS: tuple[str, ...] = (
+    "exists", "get", "hget", "hgetall", "hmget", "mget", "smembers", "time", "zcard", "zcount", "zrange",
+)  # fmt: skip
 # What carries the script there; select is for an address that names another database than 0.
 TRANSPORT_COMMANDS: tuple[str, ...] = ("eval_ro", "evalsha_ro", "ping", "select")
-# The keys it reads, under the queue's prefix. Jobs, payloads, idempotency records and the ledger are not among them.
+# The keys it reads, under the queue's prefix. Jobs and payloads are not among them.
 OBSERVE_KEYS: tuple[str, ...] = (
     "admission",
     "control:*",

@@ -15,10 +15,13 @@ from sluicegate import cli_doctor, cli_reconcile, cli_snapshot, logs
 from sluicegate.console import (
     Actor,
     AsJson,
+    Host,
+    Port,
     Queue,
     RedisUrl,
     SettingsFile,
     Why,
+    command_line,
     fail,
     opened,
     person,
@@ -29,15 +32,12 @@ from sluicegate.errors import StoreError
 from sluicegate.producer import Producer
 from sluicegate.queue_sentences import decision_sentence, job_lines, stats_body, stats_lines
 from sluicegate.setting_rows import setting_rows
-from sluicegate.settings import Settings, parse
+from sluicegate.settings import Settings
 from sluicegate.store import Store
 
-app = typer.Typer(
-    help="Open a queue, apply its contract, submit to it and look into it.",
-    epilog='Example: sluicegate queue init --as ann --reason "first queue"',
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
+app = command_line(
+    "Open a queue, apply its contract, submit to it and look into it.",
+    'sluicegate queue init --as ann --reason "first queue"',
 )
 
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="The job's id.")]
@@ -97,7 +97,9 @@ def submit(
     job_class: Annotated[str, typer.Argument(metavar="CLASS", help="A declared class.")],
     payload: Annotated[str, typer.Argument(metavar="PAYLOAD", help="What the provider gets.")],
     *,
-    key: Annotated[str | None, typer.Option("--key", help="Idempotency key; by default the new job's id.")] = None,
+    key: Annotated[
+        str | None, typer.Option("--key", help="Idempotency key, which is the job's id; by default a new one.")
+    ] = None,
     deadline: Annotated[
         float | None, typer.Option("--deadline", metavar="S", help="Seconds from now; by default the class's.")
     ] = None,
@@ -173,10 +175,8 @@ def show_settings(
 @app.command(epilog="Example: sluicegate queue serve --port 9110 --token-file token.txt")
 def serve(
     settings: SettingsFile = None,
-    host: Annotated[str | None, typer.Option("--host", metavar="ADDRESS", help="Address to listen on.")] = None,
-    port: Annotated[
-        int | None, typer.Option("--port", metavar="N", help="Port to listen on; 0 takes a free one.")
-    ] = None,
+    host: Host = None,
+    port: Port = None,
     redis_url: RedisUrl = None,
     queue: Queue = None,
     token_file: Annotated[
@@ -187,10 +187,8 @@ def serve(
     # The web framework is loaded late: no other command on a queue needs it.
     from sluicegate import http_server  # noqa: PLC0415 (as above)
 
-    body = settings_of(settings, redis_url, queue).model_dump(mode="json")
-    flags = {"host": host, "port": port, "token_file": token_file and str(token_file)}
-    body["api"].update({name: value for name, value in flags.items() if value is not None})
-    api = http_server.QueueApi(parse(body, "the command line"))
+    flags = {"api.host": host, "api.port": port, "api.token_file": token_file}
+    api = http_server.QueueApi(settings_of(settings, redis_url, queue, flags))
     logs.configure()
     asyncio.run(api.serve())
 

@@ -27,7 +27,7 @@ from sluicegate.http_openapi import GET_JOB, HEALTHZ, POST_JOBS, READYZ, describ
 from sluicegate.idempotency_key import HEADER as KEY_HEADER
 from sluicegate.idempotency_key import parse_key
 from sluicegate.store import Store
-from sluicegate.submission import MAX_JOB_ID, MAX_PAYLOAD_BYTES, Submission
+from sluicegate.submission import MAX_KEY, MAX_PAYLOAD_BYTES, Submission
 
 log = structlog.get_logger(__name__)
 
@@ -35,7 +35,7 @@ log = structlog.get_logger(__name__)
 BODY_LIMIT = 4 * MAX_PAYLOAD_BYTES
 
 _JSON_TYPE = re.compile(r"application/(json|[!#$%&'*+.^_`|~0-9A-Za-z-]+\+json)[ \t]*(;.*)?", re.IGNORECASE)
-_JOB_ID = re.compile(rf"[!-~]{{1,{MAX_JOB_ID}}}")
+_JOB_ID = re.compile(rf"[!-~]{{1,{MAX_KEY}}}")
 _LONGEST_PLACE = 100
 
 _PERHAPS_ADMITTED = (
@@ -93,7 +93,7 @@ class JobsApi:
         """Show a job."""
         missing = problem(Trouble.NO_SUCH_JOB, "A refused job makes no record, and one that has ended is kept a day.")
         # What no job can be called is not asked for: part of a key's name, it could name something else.
-        if not _JOB_ID.fullmatch(job_id) or job_id.endswith(":payload"):
+        if not _JOB_ID.fullmatch(job_id):
             return _response(missing)
 
         async def look() -> HttpAnswer:

@@ -32,6 +32,9 @@ class Keys:
     def job(self, job_id: str) -> str:
         return f"{self.prefix}job:{job_id}"
 
+    def payload(self, job_id: str) -> str:
+        return f"{self.prefix}payload:{job_id}"
+
     def run(self, run_id: str) -> str:
         return f"{self.prefix}run:{run_id}"
 
@@ -60,10 +63,8 @@ RECONCILE_LOG = "reconcile:log"
 SETTINGS = "queue:settings"
 # Jobs by state, and the indexes that ages and slack are read from.
 PENDING = "queue:pending"
-ENQUEUED = "queue:enqueued"
+PAIRS = "queue:pairs"
 DELAYED = "queue:delayed"
-DELAYED_DEADLINES = "queue:delayed:deadlines"
-DEADLINES = "queue:deadlines"
 LEASES = "queue:leases"
 UNKNOWN = "queue:unknown"
 BLOCKED = "queue:blocked"
@@ -90,14 +91,12 @@ FAMILIES: tuple[str, ...] = (
     "done:",
     "episode:",
     "failed:",
-    "idem:",
     "job:",
-    "ledger:",
+    "payload:",
     "provider:",
     "queue:blocked:",
-    "queue:deadlines:",
+    "queue:delayed:",
     "queue:delayed:cost:",
-    "queue:enqueued:",
     "queue:fifo:",
     "queue:ready:",
     "queue:unknown:",

@@ -15,7 +15,7 @@ from sluicegate.admission import Decision
 from sluicegate.clock import Clock, SystemClock
 from sluicegate.errors import StoreUnavailable
 from sluicegate.store import Store
-from sluicegate.submission import Submission, build_submission, new_job_id
+from sluicegate.submission import Submission, build_submission, new_job_id, one_identity
 
 MAX_BATCH = 100
 # One call must stay short: Redis does nothing else meanwhile.
@@ -56,14 +56,14 @@ class Producer:
     ) -> Submission:
         """Give a submission its id and key without sending it; raises UsageError where a field breaks its bound.
 
-        `deadline_s` counts from the decision, `deadline_ts` is Unix time; without either it is the class's. The id is
-        random and sorts by time, the key is the id, unless they are given.
+        `deadline_s` counts from the decision, `deadline_ts` is Unix time; without either it is the class's. A job's id
+        is its idempotency key; where neither is given it is random and sorts by time.
         """
+        named = one_identity(job_id, idempotency_key)
         return build_submission(
             job_class,
             payload,
-            job_id=new_job_id(self._clock.now_ms()) if job_id is None else job_id,
-            idempotency_key=idempotency_key,
+            job_id=new_job_id(self._clock.now_ms()) if named is None else named,
             cost_class=cost_class,
             deadline_s=deadline_s,
             deadline_ts=deadline_ts,
@@ -99,7 +99,7 @@ class Producer:
         """
         decisions: list[Decision] = []
         for batch in _batches(submissions):
-            decisions += self._store.admit([submission.arguments() for submission in batch])
+            decisions += self._store.admit([submission.words() for submission in batch])
         return tuple(decisions)
 
     def submit_or_defer(self, submission: Submission) -> Decision | Deferred:

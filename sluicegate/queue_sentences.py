@@ -54,7 +54,7 @@ def decision_sentence(decision: Decision, key: str | None) -> str:
         return f"Job {decision.job_id} {again}."
     refused = f"Job {decision.job_id} is refused: {decision.reason}."
     if decision.reason == "conflict":
-        return f"{refused}\nThe key or the id belongs to another job: take one of its own."
+        return f"{refused}\nThe key belongs to another job: take one of its own."
     if decision.retry_after_s is None:
         return f"{refused}\nThat is final for this key."
     return f"{refused}\nRepeat it after {decision.retry_after_s:g} s with --key {key or decision.job_id}."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,13 @@ from sluicegate.job import Effects, Job
 from sluicegate.telemetry import ClassFigures, GateView, ProviderWindow, RunView, Telemetry
 
 Body = Mapping[str, Any]
+# What a hot command answers: values one after the other.
+Flat = Sequence[Any]
+
+# How many values each part of a flat answer has.
+_CLAIM_HEAD, _JOB_WIDTH, _EVENT_WIDTH = 6, 12, 4
+_ADMISSION_WIDTH, _SETTLED_WIDTH = 3, 5
+_STORED = 2
 
 
 def rows(body: Body, name: str) -> list[Any]:
@@ -52,14 +59,18 @@ class Claimed:
     expired: tuple[JobEvent, ...]
 
     @classmethod
-    def of(cls, body: Body) -> Claimed:
+    def of(cls, answer: Flat) -> Claimed:
+        jobs_end = _CLAIM_HEAD + answer[4] * _JOB_WIDTH
         return cls(
-            at_ms=int(body["at"]),
-            drain_state=body["drain_state"],
-            epoch=int(body["epoch"]),
-            green=bool(body["green"]),
-            jobs=tuple(_job(job) for job in rows(body, "jobs")),
-            expired=tuple(JobEvent.of(event) for event in rows(body, "expired")),
+            at_ms=answer[0],
+            drain_state=answer[1],
+            epoch=int(answer[2]),
+            green=answer[3] == 1,
+            jobs=tuple(_job(answer, at) for at in range(_CLAIM_HEAD, jobs_end, _JOB_WIDTH)),
+            expired=tuple(
+                JobEvent(answer[at], answer[at + 1], answer[at + 2], answer[at + 3] / 1000)
+                for at in range(jobs_end, len(answer), _EVENT_WIDTH)
+            ),
         )
 
 
@@ -71,11 +82,6 @@ class Settled:
     state: str
     event: JobEvent | None
 
-    @classmethod
-    def of(cls, body: Body) -> Settled:
-        event = body.get("event")
-        return cls(body["answer"], body["state"], JobEvent.of(event) if event else None)
-
 
 @dataclass(frozen=True, slots=True)
 class Renewed:
@@ -86,8 +92,8 @@ class Renewed:
     epoch: int
 
     @classmethod
-    def of(cls, body: Body) -> Renewed:
-        return cls(tuple(rows(body, "lost")), body["drain_state"], int(body["epoch"]))
+    def of(cls, answer: Flat) -> Renewed:
+        return cls(tuple(answer[2:]), answer[0], int(answer[1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,34 +304,48 @@ class WorkerView:
         return cls(body["id"], int(body["seen_ms_ago"]), int(body["epoch"]), int(body["inflight"]), body["report"])
 
 
-def admission(body: Body) -> Decision:
-    """Parse one admission decision."""
-    wait_ms = body.get("retry_after_ms")
-    return Decision(
-        accepted=bool(body["accepted"]),
-        job_id=body["job_id"],
-        reason=str(body.get("reason", "")),
-        retry_after_s=wait_ms / 1000 if wait_ms is not None else None,
-        replayed=bool(body.get("replayed", False)),
-    )
+def admissions(ids: Sequence[str], answer: Flat) -> tuple[Decision, ...]:
+    """Parse the decisions on these ids, which follow the epoch."""
+    decisions = []
+    for job_id, at in zip(ids, range(1, len(answer), _ADMISSION_WIDTH), strict=True):
+        verdict, wait_ms = answer[at], answer[at + 2]
+        wait_s = wait_ms / 1000 if wait_ms >= 0 else None
+        decisions.append(Decision(verdict & 1 == 1, job_id, answer[at + 1], wait_s, verdict >= _STORED))
+    return tuple(decisions)
 
 
-def _job(body: Body) -> Job:
+def settlements(ids: Sequence[str], answer: Flat) -> tuple[Settled, ...]:
+    """Parse what became of the settlements of these ids."""
+    settled = []
+    for job_id, at in zip(ids, range(0, len(answer), _SETTLED_WIDTH), strict=True):
+        said, state, job_class, attempt, slack_ms = answer[at : at + _SETTLED_WIDTH]
+        event = JobEvent(job_id, job_class, attempt, slack_ms / 1000) if job_class else None
+        settled.append(Settled(said, state, event))
+    return tuple(settled)
+
+
+def _job(answer: Flat, at: int) -> Job:
+    job_id, job_class, cost, deadline, attempt, retries, fence, epoch, window, effects, canary, payload = answer[
+        at : at + _JOB_WIDTH
+    ]
     return Job(
-        job_id=body["id"],
-        job_class=body["class"],
-        cost_class=body["cost"],
-        deadline_ms=int(body["deadline"]),
-        attempt=int(body["attempt"]),
-        retries_used=int(body["retries"]),
-        idempotency_key=body["key"],
-        fence=int(body["fence"]),
-        epoch=int(body["epoch"]),
-        window=int(body["window"]),
-        effects=Effects(body["effects"]),
-        payload=body["payload"],
-        canary=body["canary"],
+        job_id=job_id,
+        job_class=job_class,
+        deadline_ms=deadline,
+        attempt=attempt,
+        retries_used=retries,
+        idempotency_key=job_id,
+        fence=int(fence),
+        epoch=int(epoch),
+        window=int(window),
+        effects=_EFFECTS[effects],
+        payload=payload,
+        canary=canary,
+        cost_class=cost,
     )
+
+
+_EFFECTS = {effects.value: effects for effects in Effects}
 
 
 def telemetry(body: Body, queue: str) -> Telemetry:
@@ -362,9 +382,7 @@ def telemetry(body: Body, queue: str) -> Telemetry:
         settings_digest=body.get("digest", ""),
         counters=_counts(body.get("counters")),
         classes={name: _class_figures(figures) for name, figures in classes.items()},
-        class_counters={
-            name: _counts(figures.get("counters")) for name, figures in classes.items()
-        },
+        class_counters={name: _counts(figures.get("counters")) for name, figures in classes.items()},
         thresholds={name: float(value) for name, value in (body.get("thresholds") or {}).items()},
         kill_switch=str(body.get("kill", "")),
     )

@@ -13,6 +13,7 @@ import math
 import os
 import re
 from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self
 
@@ -32,6 +33,13 @@ SECRETS = frozenset({"token", "redis_url"})
 
 class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Dispatch(StrEnum):
+    """Name which job is claimed next; a setting of the contract."""
+
+    FIFO = "fifo"  # the one that has been eligible for longest
+    EDF = "edf"  # the one whose deadline comes first
 
 
 class ClassSettings(_Model):
@@ -105,6 +113,7 @@ class Contract(_Model):
     loss_budget: int = Field(default=2, ge=1)
     expected_service_s: float = Field(default=1.0, gt=0)
     strict_classes: bool = True
+    dispatch: Dispatch = Dispatch.FIFO
     classes: dict[str, ClassSettings] = Field(min_length=1)
     cost_classes: dict[str, CostClassSettings] = {}
     thresholds: Thresholds = Thresholds()
@@ -201,6 +210,7 @@ class Contract(_Model):
             "loss_budget": self.loss_budget,
             "expected_service_ms": round(self.expected_service_s * 1000),
             "strict_classes": self.strict_classes,
+            "dispatch": self.dispatch.value,
             "classes": classes,
             "cost_classes": {
                 name: {"max_pending": cost.max_pending or 0, "max_running": cost.max_running or 0}

@@ -19,6 +19,7 @@ from redis.retry import Retry
 
 from sluicegate import functions, keys, replies
 from sluicegate.admission import Decision
+from sluicegate.connections import Connections
 from sluicegate.errors import StoreRejected, StoreUnavailable, UsageError
 from sluicegate.keys import Keys
 from sluicegate.telemetry import Telemetry
@@ -26,6 +27,7 @@ from sluicegate.telemetry import Telemetry
 logger = logging.getLogger(__name__)
 
 Arguments = Mapping[str, Any]
+Words = Sequence[str | int]
 _MISSING_FUNCTION = "Function not found"
 # A queue without stored settings names no time to come back; this is the default of closed_retry_s.
 _CLOSED_RETRY_S = 30.0
@@ -37,8 +39,9 @@ class Store:
     The store remembers the highest epoch it has seen and sends it along: data that is older answers closed (SPEC §6).
     """
 
-    def __init__(self, client: redis.Redis, queue: str, *, read_only: bool = False) -> None:
+    def __init__(self, client: redis.Redis, queue: str, *, read_only: bool = False, owns_client: bool = False) -> None:
         self._redis = client
+        self._connections = Connections(client, keeps=owns_client)
         self.keys = Keys.for_queue(queue)
         self._read_only = read_only
         self._scripts: dict[str, str] = {}
@@ -72,7 +75,7 @@ class Store:
         except ValueError as error:
             # The address may hold a password, so it is not repeated.
             raise UsageError("This is not a Redis address.", "Use redis://HOST:PORT/DB or rediss://….") from error
-        return cls(client, queue, read_only=read_only)
+        return cls(client, queue, read_only=read_only, owns_client=True)
 
     @property
     def queue(self) -> str:
@@ -84,6 +87,7 @@ class Store:
 
     def close(self) -> None:
         """Close every connection; safe twice."""
+        self._connections.close()
         self._redis.close()
 
     # The contract and the gate.
@@ -152,30 +156,50 @@ class Store:
 
     # Jobs.
 
-    def admit(self, jobs: Sequence[Arguments]) -> tuple[Decision, ...]:
-        """Decide a batch of at most 100 submissions (see admit.lua for their shape), in order."""
-        body = self._call("admit", {"jobs": list(jobs)})
-        if body.get("unreadable"):
-            return tuple(Decision(False, str(job["id"]), "admission_closed", _CLOSED_RETRY_S) for job in jobs)
-        return tuple(replies.admission(decision) for decision in replies.rows(body, "decisions"))
+    def admit(self, jobs: Sequence[Words]) -> tuple[Decision, ...]:
+        """Decide a batch of at most 100 submissions in order; each as `Submission.words` renders it."""
+        answer = self._hot("admit", [word for job in jobs for word in job])
+        self._saw(int(answer[0]))
+        if len(answer) == 1:
+            return tuple(Decision(False, str(job[0]), "admission_closed", _CLOSED_RETRY_S) for job in jobs)
+        return replies.admissions([str(job[0]) for job in jobs], answer)
 
     def claim(self, worker: str, request: str, slots: int, version: str = "") -> replies.Claimed:
         """Take up to `slots` jobs and confirm the gate's epoch; the same request id gives the same jobs."""
-        arguments = {"worker": worker, "request": request, "slots": slots, "version": version}
-        return replies.Claimed.of(self._call("claim", arguments))
+        claimed = replies.Claimed.of(self._hot("claim", (worker, request, slots, version)))
+        self._saw(claimed.epoch)
+        return claimed
 
     def intent(self, worker: str, job_id: str, fence: int) -> str:
         """Record that a side effect may follow; gives go, stop (the gate says no) or stale."""
-        return str(self._call("intent", {"worker": worker, "id": job_id, "fence": str(fence)})["answer"])
+        return self.intents(worker, [(job_id, fence)])[0]
+
+    def intents(self, worker: str, starts: Sequence[tuple[str, int]]) -> tuple[str, ...]:
+        """Record the intents of at most 100 starts, each a job id with its fence; gives an answer for each."""
+        answer = self._hot("intent", [worker, *(word for start in starts for word in start)])
+        self._saw(int(answer[1]))
+        return tuple(answer[2:])
 
     def settle(self, arguments: Arguments) -> replies.Settled:
-        """End a worker's hold on a job (see settle.lua for the arguments)."""
-        return replies.Settled.of(self._call("settle", arguments))
+        """End a worker's hold on a job (see settle.lua).
+
+        Arguments: worker, id, fence, request and outcome, and where there are any delay_ms, cause, reference and call
+        with its kind and latency_ms.
+        """
+        return self.settle_many(arguments["worker"], [arguments])[0]
+
+    def settle_many(self, worker: str, settlements: Sequence[Arguments]) -> tuple[replies.Settled, ...]:
+        """End a worker's holds on at most 100 jobs, each by itself, in order; arguments as in `settle`."""
+        words = [word for settlement in settlements for word in _settlement_words(settlement)]
+        ids = [settlement["id"] for settlement in settlements]
+        return replies.settlements(ids, self._hot("settle", [worker, *words]))
 
     def renew(self, worker: str, leases: Mapping[str, int]) -> replies.Renewed:
-        """Renew leases by job id → fence; gives the ids that are no longer this worker's."""
-        held = [{"id": job_id, "fence": str(fence)} for job_id, fence in leases.items()]
-        return replies.Renewed.of(self._call("renew", {"worker": worker, "leases": held}))
+        """Renew at most 100 leases by job id → fence; gives the ids that are no longer this worker's."""
+        words = [word for job_id, fence in leases.items() for word in (job_id, fence)]
+        renewed = replies.Renewed.of(self._hot("renew", [worker, *words]))
+        self._saw(renewed.epoch)
+        return renewed
 
     def hello(self, worker: str, version: str = "", report: str | None = None) -> str:
         """Say that a worker lives, with its stop report if it has one; gives the effective gate."""
@@ -380,69 +404,82 @@ class Store:
             raise _translated(error) from error
 
     def _call(self, command: str, arguments: Arguments, timeout_s: float | None = None) -> Mapping[str, Any]:
+        """Call a function that takes and answers one JSON object."""
         packed = json.dumps(arguments, separators=(",", ":"))
+        text = self._ask(command, (packed,), timeout_s)
         try:
-            text = self._send(command, packed, timeout_s)
-        except redis.exceptions.RedisError as error:
-            raise _translated(error) from error
-        try:
-            body = json.loads(text)
+            body = json.loads(cast("str", text))
         except (TypeError, ValueError) as error:
             raise StoreRejected(f"{command} answered something that is not JSON: {text!r:.100}") from error
         self._remember_epoch(body)
         return cast("Mapping[str, Any]", body)
 
-    def _send(self, command: str, packed: str, timeout_s: float | None, *, loaded: bool = False) -> str:
-        arguments = (self.keys(keys.GATE), self.keys.prefix, str(self._epoch), packed)
+    def _hot(self, command: str, words: Words) -> list[Any]:
+        """Call a function that takes its arguments one by one and answers one flat list."""
+        answer = self._ask(command, words, None)
+        if not isinstance(answer, list):
+            raise StoreRejected(f"{command} answered something that is not a list: {answer!r:.100}")
+        return answer
+
+    def _ask(self, command: str, words: Words, timeout_s: float | None) -> object:
+        arguments = (self.keys(keys.GATE), self.keys.prefix, str(self._epoch), *words)
+        try:
+            return self._send(command, arguments, timeout_s)
+        except redis.exceptions.RedisError as error:
+            raise _translated(error) from error
+
+    def _send(
+        self, command: str, arguments: tuple[str | int, ...], timeout_s: float | None, *, loaded: bool = False
+    ) -> object:
         if self._read_only or self._function_forbidden:
             return self._send_script(command, arguments, timeout_s)
-        name = functions.function_name(command)
         try:
-            return str(self._execute(timeout_s, "FCALL", name, 1, *arguments))
+            return self._connections.ask(("FCALL", functions.function_name(command), 1, *arguments), timeout_s)
         except redis.exceptions.ResponseError as error:
             self._function_forbidden = _forbids_functions(error)
             if not self._function_forbidden and (_MISSING_FUNCTION not in str(error) or loaded):
                 raise
         if not self._function_forbidden:
             self.load()
-        return self._send(command, packed, timeout_s, loaded=True)
+        return self._send(command, arguments, timeout_s, loaded=True)
 
-    def _send_script(self, command: str, arguments: Sequence[str], timeout_s: float | None) -> str:
+    def _send_script(self, command: str, arguments: tuple[str | int, ...], timeout_s: float | None) -> object:
         """Run the same source as a script: for a reader that cannot load, and where FUNCTION is forbidden."""
         source = functions.script(command, read_only=self._read_only)
         suffix = "_RO" if self._read_only else ""
         if command in self._scripts:
             try:
-                return str(self._execute(timeout_s, f"EVALSHA{suffix}", self._scripts[command], 1, *arguments))
+                return self._connections.ask((f"EVALSHA{suffix}", self._scripts[command], 1, *arguments), timeout_s)
             except redis.exceptions.NoScriptError:
                 pass
         self._scripts[command] = _sha1(source)
-        return str(self._execute(timeout_s, f"EVAL{suffix}", source, 1, *arguments))
-
-    def _execute(self, timeout_s: float | None, *words: str | int) -> object:
-        # redis-py leaves these calls untyped.
-        client = cast("Any", self._redis)
-        if timeout_s is None:
-            return cast("object", client.execute_command(*words))
-        connection = client.connection_pool.get_connection()
-        try:
-            connection.send_command(*words)
-            if not connection.can_read(timeout=timeout_s):
-                raise redis.exceptions.TimeoutError(f"no answer within {timeout_s:.3f} s")
-            return cast("object", connection.read_response())
-        except BaseException:
-            connection.disconnect()
-            raise
-        finally:
-            client.connection_pool.release(connection)
+        return self._connections.ask((f"EVAL{suffix}", source, 1, *arguments), timeout_s)
 
     def _remember_epoch(self, body: Mapping[str, Any]) -> None:
         gate = body.get("gate")
         raw = body.get("epoch") or (gate.get("epoch") if isinstance(gate, Mapping) else None)
-        if raw is None:
-            return
-        with self._lock:
-            self._epoch = max(self._epoch, int(raw))
+        if raw is not None:
+            self._saw(int(raw))
+
+    def _saw(self, epoch: int) -> None:
+        if epoch > self._epoch:
+            with self._lock:
+                self._epoch = max(self._epoch, epoch)
+
+
+def _settlement_words(settlement: Arguments) -> Words:
+    call: Arguments = settlement.get("call") or {}
+    return (
+        settlement["id"],
+        settlement["fence"],
+        settlement["request"],
+        settlement["outcome"],
+        settlement.get("delay_ms", 0),
+        call.get("kind", ""),
+        call.get("latency_ms", ""),
+        settlement.get("cause", ""),
+        settlement.get("reference", ""),
+    )
 
 
 def _ranged(after: Arguments | None, **arguments: str | int) -> Arguments:

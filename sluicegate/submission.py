@@ -10,12 +10,10 @@ from dataclasses import dataclass
 
 from sluicegate.errors import UsageError
 
-# A job id is part of key names, a key travels in an HTTP header: both are printable ASCII without spaces.
+# A key is part of key names and travels in an HTTP header: printable ASCII without spaces.
 _TOKEN = re.compile(r"[!-~]+")
 _RESERVED_PREFIX = "canary:"
-_RESERVED_SUFFIX = ":payload"  # the payload of job X lives in job:X:payload
 
-MAX_JOB_ID = 64
 MAX_KEY = 200
 MAX_CLASS = 64
 MAX_PAYLOAD_BYTES = 262_144
@@ -27,14 +25,13 @@ _TIME_BITS = 48
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """Hold one job as its producer asks for it, with the id and the key it keeps for every repeat.
+    """Hold one job as its producer asks for it, with the id it keeps for every repeat: its idempotency key.
 
     The deadline is an instant (`deadline_ms` of Redis TIME), a time from the decision (`deadline_in_ms`), or, both 0,
     the class's.
     """
 
     job_id: str
-    idempotency_key: str
     job_class: str
     payload: str
     cost_class: str = ""
@@ -42,28 +39,32 @@ class Submission:
     deadline_in_ms: int = 0
 
     @property
+    def idempotency_key(self) -> str:
+        """Give the key, which is the job's id."""
+        return self.job_id
+
+    @property
     def fingerprint(self) -> str:
-        """Tell whether a repeated key carries the same work: SHA-256 of class and payload."""
+        """Tell whether a repeated key carries the same work: 128 bits of the SHA-256 of class and payload."""
         digest = hashlib.sha256(f"{self.job_class}\0{self.payload}".encode())
-        return digest.hexdigest()
+        return digest.hexdigest()[:32]
 
     @property
     def size(self) -> int:
         """Give the payload's size in bytes."""
-        return len(self.payload.encode())
+        return len(self.payload) if self.payload.isascii() else len(self.payload.encode())
 
-    def arguments(self) -> dict[str, str | int]:
+    def words(self) -> tuple[str | int, ...]:
         """Render it as admit.lua takes it."""
-        return {
-            "id": self.job_id,
-            "key": self.idempotency_key,
-            "class": self.job_class,
-            "cost_class": self.cost_class,
-            "deadline_ms": self.deadline_ms,
-            "deadline_in_ms": self.deadline_in_ms,
-            "payload": self.payload,
-            "fp": self.fingerprint,
-        }
+        return (
+            self.job_id,
+            self.job_class,
+            self.cost_class,
+            self.deadline_ms,
+            self.deadline_in_ms,
+            self.fingerprint,
+            self.payload,
+        )
 
 
 def build_submission(
@@ -71,22 +72,41 @@ def build_submission(
     payload: str,
     *,
     job_id: str,
-    idempotency_key: str | None = None,
     cost_class: str | None = None,
     deadline_s: float | None = None,
     deadline_ts: float | None = None,
 ) -> Submission:
     """Check every field; raises UsageError naming the field, its value and its bound."""
-    _check_token("job id", job_id, MAX_JOB_ID)
-    if job_id.endswith(_RESERVED_SUFFIX):
-        raise UsageError(f"The job id {job_id!r} ends in {_RESERVED_SUFFIX!r}.", "That ending names payloads.")
-    key = job_id if idempotency_key is None else idempotency_key
-    _check_token("idempotency key", key, MAX_KEY)
+    _check_token("idempotency key", job_id, MAX_KEY)
     _check_token("class", job_class, MAX_CLASS)
     if cost_class is not None:
         _check_token("cost class", cost_class, MAX_CLASS)
+    _check_payload(job_id, payload)
+    if deadline_s is not None and deadline_ts is not None:
+        raise UsageError("A job has one deadline: give deadline_s or deadline_ts, not both.")
+    return Submission(
+        job_id,
+        job_class,
+        payload,
+        cost_class or "",
+        _milliseconds("deadline_ts", deadline_ts),
+        _milliseconds("deadline_s", deadline_s),
+    )
+
+
+def one_identity(job_id: str | None, idempotency_key: str | None) -> str | None:
+    """Give the id that a caller named, or None; the job's id and its idempotency key are one thing under two names."""
+    if job_id is not None and idempotency_key is not None and job_id != idempotency_key:
+        raise UsageError(
+            f"The job id {job_id!r} and the idempotency key {idempotency_key!r} differ, and a job has one identity.",
+            "Give one of them: the key becomes the id.",
+        )
+    return job_id if job_id is not None else idempotency_key
+
+
+def _check_payload(job_id: str, payload: str) -> None:
     try:
-        size = len(payload.encode())
+        size = len(payload) if payload.isascii() else len(payload.encode())
     except UnicodeEncodeError as error:
         raise UsageError(f"The payload of job {job_id} is not valid Unicode: {error.reason}.") from error
     if size > MAX_PAYLOAD_BYTES:
@@ -94,17 +114,6 @@ def build_submission(
             f"The payload of job {job_id} has {size} bytes, more than {MAX_PAYLOAD_BYTES}.",
             "Store it elsewhere and submit where it is.",
         )
-    if deadline_s is not None and deadline_ts is not None:
-        raise UsageError("A job has one deadline: give deadline_s or deadline_ts, not both.")
-    return Submission(
-        job_id=job_id,
-        idempotency_key=key,
-        job_class=job_class,
-        payload=payload,
-        cost_class=cost_class or "",
-        deadline_ms=_milliseconds("deadline_ts", deadline_ts),
-        deadline_in_ms=_milliseconds("deadline_s", deadline_s),
-    )
 
 
 def _check_token(name: str, value: str, longest: int) -> None:

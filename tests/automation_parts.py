@@ -26,9 +26,11 @@ from automation.service import lock_holding_runbooks
 from drill.server import ServerKind
 from sluicegate.clock import SystemClock
 from sluicegate.job import Call, CallKind, Job
+from sluicegate.producer import Producer
 from sluicegate.replies import JournalEntry, RunHistory
 from sluicegate.settings import Settings, faster, load
 from sluicegate.store import Store
+from sluicegate.submission import Submission
 from sluicegate.telemetry import Telemetry
 from sluicegate.worker import Worker
 
@@ -149,9 +151,8 @@ class Queue:
     def submit(self, count: int = 1, job_class: str = "lint-fix") -> list[str]:
         """Submit jobs; gives the refusals' reasons, empty for an accepted one."""
         names = [f"j{next(self._numbers)}" for _ in range(count)]
-        common = {"class": job_class, "cost_class": "", "deadline_ms": 0, "payload": "{}"}
-        asked = [{"id": name, "key": f"k-{name}", "fp": name, **common} for name in names]
-        return [decision.reason for decision in self.store.admit(asked)]
+        asked = [Submission(name, job_class, "{}") for name in names]
+        return [decision.reason for decision in Producer(self.store).submit_many(asked)]
 
     def open_run(self, runbook: str = RECOVERY.name) -> str:
         """Open a run as a named person and give its id."""

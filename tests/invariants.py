@@ -20,11 +20,18 @@ Record = Mapping[str, str]
 Containers = dict[str, dict[str, float]]
 
 # What is named like a container and is none.
-_NO_CONTAINERS = frozenset({"queue:settings", "queue:wake", "queue:refusals", "queue:pending"})
+_NO_CONTAINERS = frozenset({"queue:settings", "queue:wake", "queue:refusals", "queue:pending", "queue:pairs"})
+# A field that would hold its first value is left out of a record.
+_FIRST_VALUES = {"cost": "-", "attempt": "0", "retries": "0", "losses": "0", "fence": "0", "canary": "", "worker": ""}
 # These are scored by the instant of the move, which no record repeats.
 _SINCE_THEN = ("queue:unknown", "queue:blocked")
 _SINCE = "0"
 _FINAL = frozenset(state.value for state in FINAL_STATES)
+
+
+def full_record(job_id: str, stored: Record) -> Record:
+    """Give a record with the fields that are left out."""
+    return {**_FIRST_VALUES, "key": job_id, "declared": stored.get("class", ""), **stored}
 
 
 def assert_invariants(client: redis.Redis, keys: Keys | None = None) -> None:
@@ -48,7 +55,18 @@ def _scan(client: redis.Redis, names: Keys, pattern: str) -> list[str]:
 
 
 def _jobs(client: redis.Redis, names: Keys) -> dict[str, Record]:
-    ids = [key.removeprefix("job:") for key in _scan(client, names, "job:*") if not key.endswith(":payload")]
+    return {
+        job_id: full_record(job_id, stored) for job_id, stored in _records(client, names).items() if _is_job(stored)
+    }
+
+
+def _is_job(stored: Record) -> bool:
+    return stored["state"] != "refused"
+
+
+def _records(client: redis.Redis, names: Keys) -> dict[str, Record]:
+    """Give every record: jobs and refusals."""
+    ids = [key.removeprefix("job:") for key in _scan(client, names, "job:*")]
     return {job_id: client.hgetall(names.job(job_id)) for job_id in ids}  # type: ignore[misc]  # redis types both clients at once
 
 
@@ -63,33 +81,22 @@ def _expected_containers(jobs: Mapping[str, Record]) -> Containers:
 def _places(job: Record) -> list[tuple[str, str]]:
     """Give each container a job belongs in, with its score."""
     job_class, cost, canary = job["class"], job["cost"], job.get("canary", "") != ""
-    unfinished = (
-        [] if canary else [("queue:deadlines", job["deadline"]), (f"queue:deadlines:{job_class}", job["deadline"])]
-    )
     match JobState(job["state"]):
         case JobState.READY if canary:
             return [("queue:canary", job["eligible"])]
         case JobState.READY:
             return [
-                *unfinished,
-                ("queue:enqueued", job["eligible"]),
-                (f"queue:enqueued:{job_class}", job["eligible"]),
                 (f"queue:fifo:{job_class}:{cost}", job["eligible"]),
-                (f"queue:ready:{job_class}", job["deadline"]),
+                (f"queue:ready:{job_class}:{cost}", job["deadline"]),
             ]
         case JobState.DELAYED:
             of_cost = [] if cost == "-" else [(f"queue:delayed:cost:{cost}", job["ready_at"])]
-            waiting = [("queue:delayed", job["ready_at"]), ("queue:delayed:deadlines", job["deadline"])]
-            return [*unfinished, *waiting, *of_cost]
+            return [("queue:delayed", job["ready_at"]), (f"queue:delayed:{job_class}", job["deadline"]), *of_cost]
         case JobState.RUNNING if canary:
             return [("queue:leases", job["lease_end"]), ("running:canary", job["lease_end"])]
         case JobState.RUNNING:
-            return [
-                *unfinished,
-                ("queue:leases", job["lease_end"]),
-                (f"running:{job_class}", job["lease_end"]),
-                (f"running:cost:{cost}", job["lease_end"]),
-            ]
+            of_cost = [] if cost == "-" else [(f"running:cost:{cost}", job["deadline"])]
+            return [("queue:leases", job["lease_end"]), (f"running:{job_class}", job["deadline"]), *of_cost]
         case JobState.UNKNOWN | JobState.BLOCKED as state:
             return [(f"queue:{state}", _SINCE), (f"queue:{state}:{job_class}", _SINCE)]
         case _:
@@ -116,21 +123,21 @@ def _check_running_sums(containers: Containers) -> None:
     leases = len(containers.get("queue:leases", {}))
     of = {key: len(members) for key, members in containers.items() if key.startswith("running:")}
     canaries = of.pop("running:canary", 0)
-    assert sum(count for key, count in of.items() if key.startswith("running:cost:")) + canaries == leases
     assert sum(count for key, count in of.items() if not key.startswith("running:cost:")) + canaries == leases
 
 
 def _check_decisions(client: redis.Redis, names: Keys, jobs: Mapping[str, Record]) -> None:
-    """One key, one job id; a refusal makes no job; every job but a canary has its decision."""
-    decisions: dict[str, Record] = {
-        key.removeprefix("idem:"): client.hgetall(names(key))  # type: ignore[misc]  # as above
-        for key in _scan(client, names, "idem:*")
-    }
-    accepted = {decision["job_id"]: key for key, decision in decisions.items() if decision["accepted"] == "1"}
-    assert accepted == {job_id: job["key"] for job_id, job in jobs.items() if not job.get("canary")}
-    for key, decision in decisions.items():
-        if decision["accepted"] == "0":
-            assert jobs.get(decision["job_id"], {}).get("key") != key, f"the refused key {key} has a job"
+    """Each record is a job or a refusal; a refusal has no payload, lapses, and can be found; a job has its payload."""
+    payloads = {key.removeprefix("payload:") for key in _scan(client, names, "payload:*")}
+    assert payloads == set(jobs)
+    found: Any = client.zrange(names("queue:refusals"), 0, -1)
+    for job_id, stored in _records(client, names).items():
+        if not _is_job(stored):
+            assert client.pttl(names.job(job_id)) > 0, f"the refusal of {job_id} never lapses"
+            assert job_id in found, f"the refusal of {job_id} is missing from queue:refusals"
+    pairs: Any = client.smembers(names("queue:pairs"))
+    used = {f"{job['class']}:{job['cost']}" for job in jobs.values() if not job["canary"]}
+    assert used <= set(pairs), "a pair of class and cost class is not known"
 
 
 def _check_ends(client: redis.Redis, names: Keys, jobs: Mapping[str, Record]) -> None:

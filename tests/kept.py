@@ -19,8 +19,8 @@ Line = dict[str, Any]
 def fill(queue: OpenQueue, ready: int = 230) -> Mapping[str, Job]:
     """Make ready jobs and one job of each other kind, drain, and give those that were started, by what they are now."""
     for number in range(ready):
-        queue.accepted("test-patch", payload=f'{{"n":{number}}}', idempotency_key=f"k{number}", job_id=f"r{number}")
-    final = queue.submit("no-such-class", idempotency_key="k-final", job_id="f1")
+        queue.accepted("test-patch", payload=f'{{"n":{number}}}', job_id=f"r{number}")
+    final = queue.submit("no-such-class", job_id="f1")
     assert (final.accepted, final.retry_after_s) == (False, None)
     outcomes = {"delayed": Outcome.RETRY, "unknown": Outcome.UNKNOWN, "succeeded": Outcome.SUCCEEDED}
     started = dict(zip([*outcomes, "running", "no-intent"], queue.claim(5).jobs, strict=True))

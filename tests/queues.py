@@ -17,7 +17,7 @@ from sluicegate.producer import Producer
 from sluicegate.replies import Claimed, Settled
 from sluicegate.settings import Contract, faster, load
 from sluicegate.store import Store
-from tests.invariants import assert_invariants
+from tests.invariants import assert_invariants, full_record
 
 WAIT_S = 10.0
 
@@ -101,8 +101,9 @@ class OpenQueue:
         return base | call | fields
 
     def record(self, job_id: str) -> Mapping[str, str]:
-        record: Mapping[str, str] = self.client.hgetall(self.store.keys.job(job_id))
-        return record
+        """Give a job's record as it is stored, with the values that are left out while they are the first ones."""
+        stored: Mapping[str, str] = self.client.hgetall(self.store.keys.job(job_id))
+        return full_record(job_id, stored) if stored.get("state", "refused") != "refused" else {}
 
     def state(self, job_id: str) -> str:
         return self.record(job_id).get("state", "gone")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from sluicegate.admission import Decision
-from sluicegate.store import Store
+from sluicegate.store import Store, Words
 
 HELD_AT_MOST_S = 30.0
 
@@ -27,9 +26,9 @@ class WatchedStore(Store):
         self.go.set()
         self._watch = threading.Lock()
 
-    def admit(self, jobs: Sequence[Mapping[str, Any]]) -> tuple[Decision, ...]:
+    def admit(self, jobs: Sequence[Words]) -> tuple[Decision, ...]:
         with self._watch:
-            self.batches.append([str(job["key"]) for job in jobs])
+            self.batches.append([str(job[0]) for job in jobs])
             self.at_once += 1
             self.most_at_once = max(self.most_at_once, self.at_once)
         try:

@@ -8,7 +8,9 @@ from sluicegate import telemetry as names
 from sluicegate.job import JobState
 from sluicegate.telemetry import ClassFigures, Telemetry
 
-STATE_KEYS = ("queue:enqueued", "queue:delayed", "queue:leases", "queue:unknown", "queue:blocked")
+# The unfinished by deadline: the ready, the delayed and the running.
+DEADLINE_KEYS = ("queue:ready:{class}:{cost_class}", "queue:delayed:{class}", "running:{class}")
+STATE_KEYS = ("queue:fifo:{class}:{cost_class}", "queue:delayed", "queue:leases", "queue:unknown", "queue:blocked")
 
 
 def jobs_by_state(figures: Telemetry | ClassFigures) -> dict[str, int]:
@@ -45,7 +47,7 @@ BACKLOG: tuple[Figure[Telemetry], ...] = (
         "Unfinished jobs that can no longer be done in time, though their deadline may still lie ahead.",
         measure(lambda telemetry: telemetry.doomed),
         unit="jobs",
-        keys=("queue:deadlines",),
+        keys=DEADLINE_KEYS,
     ),
     gauge(
         names.PREDICTED_WAIT_SECONDS,
@@ -53,7 +55,7 @@ BACKLOG: tuple[Figure[Telemetry], ...] = (
         "few completions to predict from.",
         measure(lambda telemetry: telemetry.predicted_wait_seconds),
         unit="seconds",
-        keys=("queue:enqueued", "done:{bucket}"),
+        keys=("queue:fifo:{class}:{cost_class}", "done:{bucket}"),
     ),
     gauge(
         "sluicegate_window_completions",
@@ -68,7 +70,7 @@ BACKLOG: tuple[Figure[Telemetry], ...] = (
         "time() minus this keeps rising even if the exporter stops.",
         single(lambda telemetry: seconds(telemetry.oldest_ready_at_ms)),
         unit="seconds",
-        keys=("queue:enqueued",),
+        keys=("queue:fifo:{class}:{cost_class}",),
     ),
     gauge(
         names.SNAPSHOT_TIMESTAMP_SECONDS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from exporter.catalogue.backlog import jobs_by_state
+from exporter.catalogue.backlog import DEADLINE_KEYS, jobs_by_state
 from exporter.catalogue.records import Read, counter, gauge
 from exporter.figure import Figure, Sample
 from sluicegate import telemetry as names
@@ -55,7 +55,7 @@ CLASSES: tuple[Figure[Telemetry], ...] = (
         "Jobs of a class by state before their end: pending, delayed, running, unknown, blocked; canaries apart.",
         _jobs,
         unit="jobs",
-        keys=("queue:enqueued:{class}", "queue:deadlines:{class}", "running:{class}"),
+        keys=("queue:fifo:{class}:{cost_class}", "queue:delayed:{class}", "running:{class}"),
         labels=(CLASS_LABEL, STATE_LABEL),
     ),
     gauge(
@@ -63,7 +63,7 @@ CLASSES: tuple[Figure[Telemetry], ...] = (
         "95th percentile (nearest rank) of the time since the class's ready jobs became eligible; 0 with none ready.",
         _each(lambda figures: figures.queue_age_p95_seconds),
         unit="seconds",
-        keys=("queue:enqueued:{class}",),
+        keys=("queue:fifo:{class}:{cost_class}",),
         labels=(CLASS_LABEL,),
     ),
     gauge(
@@ -71,7 +71,7 @@ CLASSES: tuple[Figure[Telemetry], ...] = (
         "Time since the class's oldest ready job became eligible; 0 when none is ready.",
         _each(lambda figures: figures.oldest_job_age_seconds),
         unit="seconds",
-        keys=("queue:enqueued:{class}",),
+        keys=("queue:fifo:{class}:{cost_class}",),
         labels=(CLASS_LABEL,),
     ),
     gauge(
@@ -79,7 +79,7 @@ CLASSES: tuple[Figure[Telemetry], ...] = (
         "10th percentile (nearest rank) of deadline minus now over the class's unfinished jobs; no sample without one.",
         _each(lambda figures: figures.deadline_slack_p10_seconds),
         unit="seconds",
-        keys=("queue:deadlines:{class}",),
+        keys=DEADLINE_KEYS,
         labels=(CLASS_LABEL,),
     ),
     gauge(
@@ -87,7 +87,7 @@ CLASSES: tuple[Figure[Telemetry], ...] = (
         "Unfinished jobs of a class that can no longer be done in time.",
         _each(lambda figures: figures.doomed),
         unit="jobs",
-        keys=("queue:deadlines:{class}",),
+        keys=DEADLINE_KEYS,
         labels=(CLASS_LABEL,),
     ),
     gauge(

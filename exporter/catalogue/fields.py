@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from exporter.catalogue.backlog import DEADLINE_KEYS
 from exporter.catalogue.records import gauge, measure, stateset
 from exporter.figure import Figure, Sample, one_of, single
 from sluicegate import telemetry as names
@@ -36,14 +37,14 @@ FIELDS: tuple[Figure[Telemetry], ...] = (
         "ready. The leading indicator of deadline risk.",
         measure(lambda telemetry: telemetry.queue_age_p95_seconds),
         unit="seconds",
-        keys=("queue:enqueued",),
+        keys=("queue:fifo:{class}:{cost_class}",),
     ),
     gauge(
         names.OLDEST_JOB_AGE_SECONDS,
         "Time since the oldest ready job became eligible, canaries apart; 0 when no job is ready.",
         measure(lambda telemetry: telemetry.oldest_job_age_seconds),
         unit="seconds",
-        keys=("queue:enqueued",),
+        keys=("queue:fifo:{class}:{cost_class}",),
     ),
     gauge(
         names.DEADLINE_SLACK_P10_SECONDS,
@@ -51,7 +52,7 @@ FIELDS: tuple[Figure[Telemetry], ...] = (
         "apart; negative once deadlines are missed; no sample without an unfinished job.",
         measure(lambda telemetry: telemetry.deadline_slack_p10_seconds),
         unit="seconds",
-        keys=("queue:deadlines",),
+        keys=DEADLINE_KEYS,
     ),
     gauge(
         names.PROVIDER_5XX_RATE,

@@ -6,7 +6,7 @@ import re
 from functools import cache
 from importlib import resources
 
-VERSION = "v1"
+VERSION = "v2"
 LIBRARY = f"sluicegate_{VERSION}"
 
 # Shared pieces first: later files use the tables that earlier ones fill.
@@ -56,6 +56,12 @@ def read_only_names() -> frozenset[str]:
     return frozenset(re.findall(r"^readonly\.(\w+) = true$", body(), flags=re.MULTILINE))
 
 
+@cache
+def hot_names() -> frozenset[str]:
+    """Give the commands that take their arguments one by one and answer a flat list, as their files declare them."""
+    return frozenset(re.findall(r"^hot\.(\w+) = true$", body(), flags=re.MULTILINE))
+
+
 def _flag(command: str) -> str:
     """Give the flag a command runs under.
 
@@ -78,7 +84,7 @@ def _registration(command: str) -> str:
     flags = f"'{_flag(command)}'" if _flag(command) else ""
     return (
         f"redis.register_function({{ function_name = '{function_name(command)}', flags = {{ {flags} }}, "
-        f"callback = function(_, args) return cjson.encode(commands.{command}(open_call(args))) end }})"
+        f"callback = function(_, args) return {_call(command, 'args')} end }})"
     )
 
 
@@ -87,7 +93,12 @@ def script(command: str, *, read_only: bool) -> str:
     """Give the same command as a script, for servers or users to which FUNCTION is forbidden."""
     flag = "no-writes" if read_only else _flag(command)
     shebang = f"#!lua flags={flag}\n" if flag else "#!lua\n"
-    return f"{shebang}{body()}\nreturn cjson.encode(commands['{command}'](open_call(ARGV)))\n"
+    return f"{shebang}{body()}\nreturn {_call(command, 'ARGV')}\n"
+
+
+def _call(command: str, arguments: str) -> str:
+    answer = "answer_list" if command in hot_names() else "answer_json"
+    return f"{answer}(commands.{command}, {arguments})"
 
 
 def function_name(command: str) -> str:

@@ -4,10 +4,11 @@
 --   KEYS[1]  P .. "control:gate": routes the call; all keys of a queue share one hash tag
 --   ARGV[1]  P, the queue's prefix
 --   ARGV[2]  the highest epoch the caller has seen, "0" for none
---   ARGV[3]  the command's arguments as a JSON object
--- Every command answers one JSON object; an empty list is encoded as {}. Epochs, fences and windows are µs and travel as strings: cjson keeps 14 digits.
+--   ARGV[3]  the command's arguments as a JSON object; a hot command has its arguments one by one from here on
+-- A command answers one JSON object (an empty list is encoded as {}); a hot one answers one flat list, as its header
+-- says. Epochs, fences and windows are µs and travel as strings: cjson keeps 14 digits.
 
-local commands, readonly = {}, {}
+local commands, readonly, hot = {}, {}, {}
 local G, J, F, R = {}, {}, {}, {} -- gate, jobs, figures, runs
 
 -- A library outlives its calls, so the parsed settings are kept by their digest; a script parses them each time.
@@ -37,8 +38,11 @@ local function open_call(args)
     seen = tonumber(args[2]) or 0,
     us = us,
     now = math.floor(us / 1000),
-    a = cjson.decode(args[3] or '{}'),
+    v = args,
     s = settings_of(p),
+    counted = {},
+    lifetimes = {},
+    woken = 0,
   }
 end
 
@@ -81,13 +85,48 @@ local function none(value)
   return value
 end
 
--- A counter that somebody overwrote must not keep a gate from closing.
+-- Counters are added up within a call and written at its end: a batch costs one command a counter.
+local function count_in(q, key, name, by)
+  local counted = q.counted[key]
+  if not counted then
+    counted = {}
+    q.counted[key] = counted
+  end
+  counted[name] = (counted[name] or 0) + (by or 1)
+end
+
 local function count(q, name, by)
-  redis.pcall('HINCRBY', q.p .. 'counters', name, by or 1)
+  count_in(q, q.p .. 'counters', name, by)
 end
 
 local function count_class(q, class, name, by)
-  redis.pcall('HINCRBY', q.p .. 'counters:' .. class, name, by or 1)
+  count_in(q, q.p .. 'counters:' .. class, name, by)
+end
+
+-- Write what was counted. A counter that somebody overwrote must not keep a gate from closing.
+local function write_counts(q)
+  for key, counted in pairs(q.counted) do
+    for name, by in pairs(counted) do redis.pcall('HINCRBY', key, name, digits(by)) end
+    if q.lifetimes[key] then redis.call('PEXPIRE', key, digits(q.lifetimes[key])) end
+  end
+  q.counted = {}
+end
+
+-- Tokens for workers that wait, one for each job that became ready and for each move of the gate; 16 are enough.
+local WAKE_TOKENS = 16
+
+local function write_wake(q)
+  if q.woken == 0 then return end
+  local key = q.p .. 'queue:wake'
+  local waiting = redis.pcall('LLEN', key)
+  if type(waiting) ~= 'number' then
+    redis.call('DEL', key)
+    waiting = 0
+  end
+  local tokens = {}
+  for i = 1, math.min(q.woken, WAKE_TOKENS - waiting) do tokens[i] = '1' end
+  if #tokens > 0 then redis.call('LPUSH', key, unpack(tokens)) end
+  q.woken = 0
 end
 
 -- The civil date of a day number since 1970-01-01 (H. Hinnant, "chrono-compatible low-level date algorithms").
@@ -102,4 +141,58 @@ local function utc_date(ms)
   local month = mp < 10 and mp + 3 or mp - 9
   local year = yoe + era * 400 + (month <= 2 and 1 or 0)
   return string.format('%04d-%02d-%02d', year, month, day)
+end
+
+-- The indexes are written at the end of a hot call, a command a key, in the order of the writes to it. Whatever reads
+-- one earlier calls write_indexes first. Other commands write at once.
+local function write_index(key, pending)
+  redis.call(pending.command, key, unpack(pending.words))
+end
+
+local function write_indexes(q)
+  if not q.gathered then return end
+  for key, pending in pairs(q.gathered) do
+    if #pending.words > 0 then write_index(key, pending) end
+  end
+  q.gathered = {}
+end
+
+local function index(q, command, key, first, second)
+  if not q.gathered then
+    if second then redis.call(command, key, first, second) else redis.call(command, key, first) end
+    return
+  end
+  local pending = q.gathered[key]
+  if not pending then
+    pending = { command = command, words = {} }
+    q.gathered[key] = pending
+  elseif pending.command ~= command then
+    write_index(key, pending)
+    pending.command, pending.words = command, {}
+  end
+  local words = pending.words
+  words[#words + 1] = first
+  if second then words[#words + 1] = second end
+end
+
+local function close_call(q)
+  write_indexes(q)
+  write_counts(q)
+  write_wake(q)
+end
+
+local function answer_json(command, args)
+  local q = open_call(args)
+  q.a = cjson.decode(args[3] or '{}')
+  local body = command(q)
+  close_call(q)
+  return cjson.encode(body)
+end
+
+local function answer_list(command, args)
+  local q = open_call(args)
+  q.gathered = {}
+  local list = command(q)
+  close_call(q)
+  return list
 end

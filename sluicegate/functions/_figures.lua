@@ -1,27 +1,113 @@
--- Figures of one instant, by rank on the indexes: the same cost at any depth (SPEC §2).
+-- Figures of one instant, by rank on the indexes: the same cost at any depth (SPEC §2). What is asked of several indexes
+-- together, such as the ages of all pairs, is found without merging them.
 
--- Nearest rank: the p-th percentile of n sorted values is number ceil(p n).
+local function sets_of(keys)
+  local sets, total = {}, 0
+  for _, key in ipairs(keys) do
+    local n = redis.call('ZCARD', key)
+    if n > 0 then
+      sets[#sets + 1] = { key = key, n = n }
+      total = total + n
+    end
+  end
+  return sets, total
+end
+
 local function score_at(key, rank)
   local pair = redis.call('ZRANGE', key, rank, rank, 'WITHSCORES')
   return tonumber(pair[2])
 end
 
-function F.age_ms(q, key, share)
-  local n = redis.call('ZCARD', key)
-  if n == 0 then return 0 end
-  -- Ages ascend as eligible-since descends, so the ceil(share n)-th smallest age is at rank n - ceil(share n).
-  return math.max(0, q.now - score_at(key, n - math.ceil(share * n)))
+-- The rank-th smallest score (from 1) of several sets together. It lies between the lowest and the highest of their own
+-- scores at that share of each; scores are whole ms, so halving finds it.
+local function nth_score(sets, total, rank)
+  local low, high
+  for _, set in ipairs(sets) do
+    local own = score_at(set.key, math.floor((rank * set.n + total - 1) / total) - 1)
+    low, high = math.min(low or own, own), math.max(high or own, own)
+  end
+  while low < high do
+    local middle, below = math.floor((low + high) / 2), 0
+    for _, set in ipairs(sets) do below = below + redis.call('ZCOUNT', set.key, '-inf', digits(middle)) end
+    if below >= rank then high = middle else low = middle + 1 end
+  end
+  return low
 end
 
-function F.oldest_at(key)
-  if redis.call('ZCARD', key) == 0 then return nil end
-  return score_at(key, 0)
+-- Nearest rank: the p-th percentile of n sorted values is number ceil(p n).
+function F.age_ms(q, keys, share)
+  local sets, total = sets_of(keys)
+  if total == 0 then return 0 end
+  -- Ages ascend as eligible-since descends.
+  return math.max(0, q.now - nth_score(sets, total, total - math.ceil(share * total) + 1))
 end
 
-function F.slack_ms(q, key, share)
-  local n = redis.call('ZCARD', key)
-  if n == 0 then return nil end
-  return score_at(key, math.ceil(share * n) - 1) - q.now
+function F.oldest_at(keys)
+  local oldest
+  for _, key in ipairs(keys) do
+    local since = score_at(key, 0)
+    if since and (not oldest or since < oldest) then oldest = since end
+  end
+  return oldest
+end
+
+function F.slack_ms(q, keys, share)
+  local sets, total = sets_of(keys)
+  if total == 0 then return nil end
+  return nth_score(sets, total, math.ceil(share * total)) - q.now
+end
+
+local function counted(keys)
+  local n = 0
+  for _, key in ipairs(keys) do n = n + redis.call('ZCARD', key) end
+  return n
+end
+
+-- The indexes of the ready by eligible-since: of one class, or of all.
+function F.ages(q, class)
+  local keys = {}
+  for _, pair in ipairs(J.pairs(q)) do
+    if not class or pair.class == class then keys[#keys + 1] = q.p .. 'queue:fifo:' .. pair.name end
+  end
+  return keys
+end
+
+-- The indexes of the unfinished by deadline: of one class, or of all.
+function F.deadlines(q, class)
+  local keys, p = {}, q.p
+  for _, pair in ipairs(J.pairs(q)) do
+    if not class or pair.class == class then keys[#keys + 1] = p .. 'queue:ready:' .. pair.name end
+  end
+  for _, name in ipairs(class and { class } or J.classes(q)) do
+    keys[#keys + 1] = p .. 'queue:delayed:' .. name
+    keys[#keys + 1] = p .. 'running:' .. name
+  end
+  return keys
+end
+
+function F.backlog(q)
+  return counted(F.ages(q))
+end
+
+function F.unfinished(q)
+  return counted(F.deadlines(q))
+end
+
+local function doomed(q, keys)
+  local n = 0
+  for _, key in ipairs(keys) do n = n + redis.call('ZCOUNT', key, '-inf', digits(q.now + q.s.timings.margin_ms)) end
+  return n
+end
+
+-- What the age rules go by. With earliest deadline first the long classes wait by design, so the shortest one speaks.
+function F.ruling_ages(q)
+  if q.s.dispatch ~= 'edf' then return F.ages(q) end
+  local shortest
+  for class, declared in pairs(q.s.classes) do
+    local best = shortest and q.s.classes[shortest].deadline_ms
+    if not best or declared.deadline_ms < best or (declared.deadline_ms == best and class < shortest) then shortest = class end
+  end
+  return F.ages(q, shortest)
 end
 
 local BUCKETS = 6
@@ -52,53 +138,54 @@ function F.completions(q)
 end
 
 -- Predicted wait in ms: backlog ÷ completions per ms; 0 without a backlog, nil on too few completions.
-function F.predicted_wait_ms(q)
-  local backlog = redis.call('ZCARD', q.p .. 'queue:enqueued')
+function F.predicted_wait_ms(q, backlog)
   if backlog == 0 then return 0 end
   local done = F.completions(q)
   if done < q.s.prediction_min_completions then return nil end
   return backlog * q.s.timings.provider_window_ms / done
 end
 
+-- A count in a bucket of the window; the bucket goes two windows after its last one.
+local function count_in_bucket(q, key, name, by)
+  count_in(q, key, name, by)
+  q.lifetimes[key] = 2 * q.s.timings.provider_window_ms
+end
+
 function F.count_call(q, window, kind)
   count(q, 'calls:' .. kind)
   if kind == 'cancelled' then return end
   local key = q.p .. 'provider:' .. window .. ':' .. F.bucket(q)
-  redis.call('HINCRBY', key, 'calls', 1)
-  if kind == '5xx' or kind == 'timeout' then redis.call('HINCRBY', key, kind, 1) end
-  redis.call('PEXPIRE', key, digits(2 * q.s.timings.provider_window_ms))
+  count_in_bucket(q, key, 'calls')
+  if kind == '5xx' or kind == 'timeout' then count_in_bucket(q, key, kind) end
 end
 
 function F.count_done(q, service_ms)
   local key = q.p .. 'done:' .. F.bucket(q)
-  redis.call('HINCRBY', key, 'jobs', 1)
-  redis.call('HINCRBY', key, 'service_ms', digits(service_ms))
-  redis.call('PEXPIRE', key, digits(2 * q.s.timings.provider_window_ms))
+  count_in_bucket(q, key, 'jobs')
+  count_in_bucket(q, key, 'service_ms', service_ms)
 end
 
 -- The run's gate (SPEC §7.7), of this instant: green is checked by the caller.
 function F.reopening_passes(q)
   local bounds = q.s.thresholds
-  local age = F.age_ms(q, q.p .. 'queue:enqueued', 0.95)
-  local slack = F.slack_ms(q, q.p .. 'queue:deadlines', 0.1)
+  local age = F.age_ms(q, F.ruling_ages(q), 0.95)
+  local slack = F.slack_ms(q, F.deadlines(q), 0.1)
   return age < bounds.recovered_age_p95_seconds * 1000
     and (slack == nil or slack > bounds.recovered_slack_p10_seconds * 1000)
 end
 
 local function class_figures(q, class, declared)
-  local p = q.p
-  local ready = redis.call('ZCARD', p .. 'queue:ready:' .. class)
-  local running = redis.call('ZCARD', p .. 'running:' .. class)
-  local unfinished = redis.call('ZCARD', p .. 'queue:deadlines:' .. class)
-  local oldest = F.oldest_at(p .. 'queue:enqueued:' .. class)
+  local p, ages, deadlines = q.p, F.ages(q, class), F.deadlines(q, class)
+  local oldest = F.oldest_at(ages)
   return {
-    ready = ready, running = running, delayed = unfinished - ready - running,
+    ready = counted(ages), running = redis.call('ZCARD', p .. 'running:' .. class),
+    delayed = redis.call('ZCARD', p .. 'queue:delayed:' .. class),
     unknown = redis.call('ZCARD', p .. 'queue:unknown:' .. class),
     blocked = redis.call('ZCARD', p .. 'queue:blocked:' .. class),
-    age_p95_ms = F.age_ms(q, p .. 'queue:enqueued:' .. class, 0.95),
+    age_p95_ms = F.age_ms(q, ages, 0.95),
     oldest_ms = oldest and math.max(0, q.now - oldest) or 0,
-    slack_p10_ms = F.slack_ms(q, p .. 'queue:deadlines:' .. class, 0.1),
-    doomed = redis.call('ZCOUNT', p .. 'queue:deadlines:' .. class, '-inf', q.now + q.s.timings.margin_ms),
+    slack_p10_ms = F.slack_ms(q, deadlines, 0.1),
+    doomed = doomed(q, deadlines),
     deadline_ms = declared and declared.deadline_ms or 0,
     counters = hash_of(p .. 'counters:' .. class),
   }
@@ -124,15 +211,16 @@ end
 -- Everything of one instant. Without settings there are no classes and no figures, only the gate.
 function F.observe(q, g)
   local p = q.p
+  write_counts(q)
   local body = { at = q.now, gate = gate_figures(q, g), digest = '', counters = hash_of(p .. 'counters') }
   body.kill = text_of(p .. 'kill') or ''
   if not q.s then return body end
-  local oldest = F.oldest_at(p .. 'queue:enqueued')
+  local deadlines = F.deadlines(q)
   body.digest = settings_digest
-  body.age_p95_ms = F.age_ms(q, p .. 'queue:enqueued', 0.95)
-  body.oldest_at = oldest
-  body.slack_p10_ms = F.slack_ms(q, p .. 'queue:deadlines', 0.1)
-  body.ready = redis.call('ZCARD', p .. 'queue:enqueued')
+  body.age_p95_ms = F.age_ms(q, F.ruling_ages(q), 0.95)
+  body.oldest_at = F.oldest_at(F.ages(q))
+  body.slack_p10_ms = F.slack_ms(q, deadlines, 0.1)
+  body.ready = F.backlog(q)
   body.delayed = redis.call('ZCARD', p .. 'queue:delayed')
   body.leases = redis.call('ZCARD', p .. 'queue:leases')
   body.running_canaries = redis.call('ZCARD', p .. 'running:canary')
@@ -140,9 +228,9 @@ function F.observe(q, g)
   body.blocked = redis.call('ZCARD', p .. 'queue:blocked')
   body.canaries = redis.call('ZCARD', p .. 'queue:canary')
   body.inflight = redis.call('ZCOUNT', p .. 'queue:leases', '(' .. digits(q.now), '+inf')
-  body.doomed = redis.call('ZCOUNT', p .. 'queue:deadlines', '-inf', q.now + q.s.timings.margin_ms)
+  body.doomed = doomed(q, deadlines)
   body.completions = F.completions(q)
-  body.predicted_wait_ms = F.predicted_wait_ms(q)
+  body.predicted_wait_ms = F.predicted_wait_ms(q, body.ready)
   local window = g.window ~= '' and g.window or '0'
   body.calls, body.errors, body.timeouts = F.provider(q, window)
   body.window_ms = q.s.timings.provider_window_ms

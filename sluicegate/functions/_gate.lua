@@ -17,8 +17,7 @@ local RUNBOOKS = { ['drain-and-recover'] = true, ['rollback-and-audit'] = true }
 local NUMBERS = { 'since', 'window', 'ok_since', 'dwell_ms', 'left_reject_at', 'reopened_at', 'limit_at', 'canary_ok',
   'canary_failed', 'green_backlog' }
 
-function G.live_run(q)
-  local id = text_of(q.p .. 'lock:run')
+function G.live_run(q, id)
   if not id then return nil end
   local run = hash_of(q.p .. 'run:' .. id)
   if not RUNBOOKS[run.runbook or ''] or (run.state ~= 'running' and run.state ~= 'rolling_back') then return nil end
@@ -26,9 +25,11 @@ function G.live_run(q)
   return run
 end
 
--- Take the record of the last move; what is not there or makes no sense reads as nothing, and the record as not whole.
-local function read_record(q, g)
-  local h = hash_of(q.p .. 'control:gate')
+-- Make sense of the record of the last move; what is not there or makes no sense reads as nothing, and the record as
+-- not whole.
+local function parse_record(flat)
+  local h, g = {}, {}
+  for i = 1, #flat, 2 do h[flat[i]] = flat[i + 1] end
   local whole = true
   for _, field in ipairs(GATE_FIELDS) do
     if h[field] == nil then whole = false end
@@ -50,7 +51,20 @@ local function read_record(q, g)
   if g.ramp ~= '' and not whole_number(g.ramp) then whole = false end
   if g.green ~= '0' and g.green ~= '1' then whole = false end
   g.ramp, g.green = whole_number(g.ramp), g.green == '1'
-  return whole and TIGHTNESS[g.drain_state] ~= nil
+  g.whole = whole and TIGHTNESS[g.drain_state] ~= nil
+  return g
+end
+
+-- A library outlives its calls, and between two moves the record stays the same: it is parsed anew where its text is new.
+local record_text, record_parsed
+
+local function read_record(q, g)
+  local flat = redis.pcall('HGETALL', q.p .. 'control:gate')
+  if flat.err then flat = {} end
+  local text = table.concat(flat, '\0')
+  if text ~= record_text then record_text, record_parsed = text, parse_record(flat) end
+  for field, value in pairs(record_parsed) do g[field] = value end
+  return g.whole
 end
 
 -- Duplicates that can't be counted any more are taken for one that nobody has acknowledged.
@@ -78,16 +92,17 @@ end
 -- garbage). A raw key alone opens nothing: it may have been set before the queue was.
 function G.read(q)
   local p = q.p
-  local epoch = whole_number(text_of(p .. 'control:epoch'))
-  local g = { stored = 'ok', raw_state = text_of(p .. 'drain_state'), raw_admission = text_of(p .. 'admission'),
-    epoch = epoch or 0, run = G.live_run(q) }
+  local texts = redis.call('MGET', p .. 'control:epoch', p .. 'drain_state', p .. 'admission', p .. 'control:seen',
+    p .. 'lock:run')
+  local epoch = whole_number(texts[1])
+  local g = { stored = 'ok', raw_state = texts[2] or nil, raw_admission = texts[3] or nil, epoch = epoch or 0,
+    seen = whole_number(texts[4]) or 0, run = G.live_run(q, texts[5]) }
   local whole = read_record(q, g)
   whole = read_duplicates(q, g) and whole
   local raw = TIGHTNESS[g.raw_state or ''] and (g.raw_admission == 'open' or g.raw_admission == 'closed')
-  if redis.call('EXISTS', p .. 'control:gate', p .. 'control:epoch', p .. 'queue:settings') == 0 then
-    g.stored = 'uninitialised'
-  elseif not (whole and raw and epoch and q.s) then
-    g.stored = 'unreadable'
+  if not (whole and raw and epoch and q.s) then
+    local none_of_it = redis.call('EXISTS', p .. 'control:gate', p .. 'control:epoch', p .. 'queue:settings') == 0
+    g.stored = none_of_it and 'uninitialised' or 'unreadable'
   end
   if g.stored ~= 'ok' then g.drain_state = 'drain' end
   g.behind = g.stored == 'ok' and q.seen > g.epoch
@@ -135,9 +150,8 @@ function G.recovery_live(g)
 end
 
 function G.silent(q, g)
-  local seen = whole_number(text_of(q.p .. 'control:seen')) or 0
   -- One that looked in the future has not looked: the key is damaged.
-  return math.abs(q.now - seen) > q.s.timings.controller_silent_ms
+  return math.abs(q.now - g.seen) > q.s.timings.controller_silent_ms
 end
 
 -- An opening that did not hold this long is not followed by another one without a person.

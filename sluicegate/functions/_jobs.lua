@@ -1,4 +1,8 @@
 -- Jobs and their containers: the only code that moves a job from one state to another (SPEC §4).
+--
+-- One hash, job:{id}, is the job, its decision and its ledger entry: the id is the idempotency key. A refusal is such a
+-- hash, too, in the state `refused`, which is no job's state. Every field is at most 64 bytes long, so the hash stays one
+-- small block; the payload is in payload:{id}. A field that would hold its first value is left out.
 
 -- What may follow what; sluicegate/job.py MOVES is the same table, and a test compares them.
 local JOB_MOVES = {
@@ -9,26 +13,104 @@ local JOB_MOVES = {
   blocked = { ready = 1, succeeded = 1, failed = 1, expired = 1 },
 }
 
+local FINAL = { succeeded = true, failed = true, expired = true }
+
 function J.key(q, id)
   return q.p .. 'job:' .. id
 end
 
+function J.payload_key(q, id)
+  return q.p .. 'payload:' .. id
+end
+
+-- The job as stored, or nil; its numbers are numbers.
 function J.read(q, id)
   local job = hash_of(J.key(q, id))
-  if not job.state then return nil end
+  if not job.state or job.state == 'refused' then return nil end
   job.id = id
+  job.cost = job.cost or '-'
   job.deadline = tonumber(job.deadline) or 0
   job.attempt = tonumber(job.attempt) or 0
   job.retries = tonumber(job.retries) or 0
   job.eligible = tonumber(job.eligible) or 0
   job.fence = tonumber(job.fence) or 0
   job.losses = tonumber(job.losses) or 0
+  job.rev = tonumber(job.rev) or 0
   job.canary = none(job.canary)
   return job
 end
 
+local FIRST_VALUES = { cost = '-', attempt = '0', retries = '0', losses = '0', fence = '0', canary = '', worker = '' }
+local LEDGER_FIELDS = { intent = 'intent', intent_fence = 'fence', intent_worker = 'worker', intent_attempt = 'attempt',
+  confirmed = 'confirmed', reference = 'reference' }
+
+-- A record as readers get it: job, decision and ledger entry apart, nothing left out. nil where the id has none.
+function J.shown(q, id)
+  local job = hash_of(J.key(q, id))
+  if not job.state then return nil end
+  local decision = { job_id = id, fp = job.fp or '', accepted = job.state == 'refused' and '0' or '1',
+    reason = job.reason or '', retry_at = job.retry_at or '0', at = job.decided_at or job.admitted_at or '0' }
+  if job.state == 'refused' then return { decision = decision } end
+  local ledger = {}
+  for field, name in pairs(LEDGER_FIELDS) do
+    ledger[name] = job[field]
+    job[field] = nil
+  end
+  for field, value in pairs(FIRST_VALUES) do job[field] = job[field] or value end
+  job.key, job.declared, job.fp = id, job.declared or job.class, nil
+  return { job = job, payload = text_of(J.payload_key(q, id)) or '', ledger = ledger, decision = decision }
+end
+
+-- The fields to store for a job as J.shown gives it: the other way round.
+function J.stored(shown)
+  local fields = {}
+  for field, value in pairs(shown.job) do
+    if FIRST_VALUES[field] ~= value then fields[field] = value end
+  end
+  for field, name in pairs(LEDGER_FIELDS) do fields[field] = shown.ledger[name] end
+  fields.key, fields.fp = nil, shown.decision.fp
+  if fields.declared == fields.class then fields.declared = nil end
+  return fields
+end
+
+-- Every pair of class and cost class that a job was ever admitted under: what index there may be.
+function J.pairs(q)
+  if q.pairs then return q.pairs end
+  q.pairs = {}
+  local names = redis.call('SMEMBERS', q.p .. 'queue:pairs')
+  -- In one order on every server: among heads of the same age the first counts.
+  table.sort(names)
+  for _, name in ipairs(names) do
+    local class, cost = string.match(name, '^([^:]+):([^:]+)$')
+    if class then q.pairs[#q.pairs + 1] = { name = name, class = class, cost = cost } end
+  end
+  return q.pairs
+end
+
+-- The classes of those pairs, each once.
+function J.classes(q)
+  local found, classes = {}, {}
+  for _, pair in ipairs(J.pairs(q)) do
+    if not found[pair.class] then
+      found[pair.class] = true
+      classes[#classes + 1] = pair.class
+    end
+  end
+  return classes
+end
+
+function J.know_pair(q, class, cost)
+  local name = class .. ':' .. cost
+  for _, pair in ipairs(J.pairs(q)) do
+    if pair.name == name then return end
+  end
+  redis.call('SADD', q.p .. 'queue:pairs', name)
+  q.pairs[#q.pairs + 1] = { name = name, class = class, cost = cost }
+end
+
+-- Removal from a list is O(N): the head is near in admission order, and anywhere by deadline.
 function J.keeps_list(q)
-  return q.s.max_pending <= 20000
+  return q.s.max_pending <= (q.s.dispatch == 'edf' and 2000 or 20000)
 end
 
 -- The containers of a state that is about to be left.
@@ -36,103 +118,100 @@ function J.leave(q, job)
   local p, id, class = q.p, job.id, job.class
   if job.state == 'ready' then
     if job.canary then
-      redis.call('ZREM', p .. 'queue:canary', id)
+      index(q, 'ZREM', p .. 'queue:canary', id)
       return
     end
+    local pair = class .. ':' .. job.cost
     if J.keeps_list(q) then redis.call('LREM', p .. 'queue:pending', 1, id) end
-    redis.call('ZREM', p .. 'queue:fifo:' .. class .. ':' .. job.cost, id)
-    redis.call('ZREM', p .. 'queue:enqueued', id)
-    redis.call('ZREM', p .. 'queue:enqueued:' .. class, id)
-    redis.call('ZREM', p .. 'queue:ready:' .. class, id)
+    index(q, 'ZREM', p .. 'queue:fifo:' .. pair, id)
+    index(q, 'ZREM', p .. 'queue:ready:' .. pair, id)
   elseif job.state == 'delayed' then
-    redis.call('ZREM', p .. 'queue:delayed', id)
-    redis.call('ZREM', p .. 'queue:delayed:deadlines', id)
-    if job.cost ~= '-' then redis.call('ZREM', p .. 'queue:delayed:cost:' .. job.cost, id) end
+    index(q, 'ZREM', p .. 'queue:delayed', id)
+    index(q, 'ZREM', p .. 'queue:delayed:' .. class, id)
+    if job.cost ~= '-' then index(q, 'ZREM', p .. 'queue:delayed:cost:' .. job.cost, id) end
   elseif job.state == 'running' then
-    redis.call('ZREM', p .. 'queue:leases', id)
+    index(q, 'ZREM', p .. 'queue:leases', id)
     if job.canary then
-      redis.call('ZREM', p .. 'running:canary', id)
+      index(q, 'ZREM', p .. 'running:canary', id)
     else
-      redis.call('ZREM', p .. 'running:' .. class, id)
-      redis.call('ZREM', p .. 'running:cost:' .. job.cost, id)
+      index(q, 'ZREM', p .. 'running:' .. class, id)
+      if job.cost ~= '-' then index(q, 'ZREM', p .. 'running:cost:' .. job.cost, id) end
     end
   else
-    redis.call('ZREM', p .. 'queue:' .. job.state, id)
-    redis.call('ZREM', p .. 'queue:' .. job.state .. ':' .. class, id)
+    index(q, 'ZREM', p .. 'queue:' .. job.state, id)
+    index(q, 'ZREM', p .. 'queue:' .. job.state .. ':' .. class, id)
   end
 end
 
-local UNFINISHED = { ready = true, delayed = true, running = true }
-local FINAL = { succeeded = true, failed = true, expired = true }
-
--- The containers of the state entered; head puts a requeued job first in the view for people.
+-- The containers of the state entered; head puts a requeued job first in the view for people. Each unfinished job but a
+-- canary is in one index by deadline: those of the ready pairs, of the delayed or of the running of its class.
 function J.enter(q, job, head)
   local p, id, class = q.p, job.id, job.class
   if job.state == 'ready' then
+    q.woken = q.woken + 1
     if job.canary then
-      redis.call('ZADD', p .. 'queue:canary', job.eligible, id)
-    else
-      if J.keeps_list(q) then redis.call(head and 'LPUSH' or 'RPUSH', p .. 'queue:pending', id) end
-      redis.call('ZADD', p .. 'queue:fifo:' .. class .. ':' .. job.cost, job.eligible, id)
-      redis.call('ZADD', p .. 'queue:enqueued', job.eligible, id)
-      redis.call('ZADD', p .. 'queue:enqueued:' .. class, job.eligible, id)
-      redis.call('ZADD', p .. 'queue:ready:' .. class, job.deadline, id)
+      index(q, 'ZADD', p .. 'queue:canary', job.eligible, id)
+      return
     end
-    put('LPUSH', p .. 'queue:wake', '1')
-    redis.call('LTRIM', p .. 'queue:wake', 0, 15)
+    local pair = class .. ':' .. job.cost
+    if J.keeps_list(q) then index(q, head and 'LPUSH' or 'RPUSH', p .. 'queue:pending', id) end
+    index(q, 'ZADD', p .. 'queue:fifo:' .. pair, job.eligible, id)
+    index(q, 'ZADD', p .. 'queue:ready:' .. pair, job.deadline, id)
   elseif job.state == 'delayed' then
-    redis.call('ZADD', p .. 'queue:delayed', job.ready_at, id)
-    redis.call('ZADD', p .. 'queue:delayed:deadlines', job.deadline, id)
+    index(q, 'ZADD', p .. 'queue:delayed', job.ready_at, id)
+    index(q, 'ZADD', p .. 'queue:delayed:' .. class, job.deadline, id)
     -- Pending counts delayed, for a cost class as well; without one there is no limit to count for.
-    if job.cost ~= '-' then redis.call('ZADD', p .. 'queue:delayed:cost:' .. job.cost, job.ready_at, id) end
+    if job.cost ~= '-' then index(q, 'ZADD', p .. 'queue:delayed:cost:' .. job.cost, job.ready_at, id) end
   elseif job.state == 'running' then
-    redis.call('ZADD', p .. 'queue:leases', job.lease_end, id)
+    index(q, 'ZADD', p .. 'queue:leases', job.lease_end, id)
     if job.canary then
-      redis.call('ZADD', p .. 'running:canary', job.lease_end, id)
+      index(q, 'ZADD', p .. 'running:canary', job.lease_end, id)
     else
-      redis.call('ZADD', p .. 'running:' .. class, job.lease_end, id)
-      redis.call('ZADD', p .. 'running:cost:' .. job.cost, job.lease_end, id)
+      index(q, 'ZADD', p .. 'running:' .. class, job.deadline, id)
+      if job.cost ~= '-' then index(q, 'ZADD', p .. 'running:cost:' .. job.cost, job.deadline, id) end
     end
   elseif not FINAL[job.state] then
-    redis.call('ZADD', p .. 'queue:' .. job.state, q.now, id)
-    redis.call('ZADD', p .. 'queue:' .. job.state .. ':' .. class, q.now, id)
+    index(q, 'ZADD', p .. 'queue:' .. job.state, q.now, id)
+    index(q, 'ZADD', p .. 'queue:' .. job.state .. ':' .. class, q.now, id)
   end
 end
 
--- Move a job to another state with further fields; the deadline index holds all unfinished jobs but canaries.
+local function put_fields(flat, job, fields)
+  for name, value in pairs(fields) do
+    job[name] = value
+    flat[#flat + 1] = name
+    flat[#flat + 1] = type(value) == 'number' and digits(value) or value
+  end
+end
+
+-- Move a job to another state with further fields; job.also holds fields that its next move writes as well.
 function J.move(q, job, state, fields, head)
   if not (JOB_MOVES[job.state] and JOB_MOVES[job.state][state]) then
     error('job ' .. job.id .. ' cannot move from ' .. job.state .. ' to ' .. state)
   end
   J.leave(q, job)
-  local was = job.state
-  job.state = state
-  local flat = { 'state', state }
-  for name, value in pairs(fields or {}) do
-    job[name] = value
-    flat[#flat + 1] = name
-    flat[#flat + 1] = type(value) == 'number' and digits(value) or value
-  end
+  job.state, job.rev = state, job.rev + 1
+  local flat = { 'state', state, 'rev', digits(job.rev) }
+  if fields then put_fields(flat, job, fields) end
+  if job.also then put_fields(flat, job, job.also) end
+  job.also = nil
   redis.call('HSET', J.key(q, job.id), unpack(flat))
-  redis.call('HINCRBY', J.key(q, job.id), 'rev', 1)
   J.enter(q, job, head)
-  if job.canary then return end
-  if UNFINISHED[state] and not UNFINISHED[was] then
-    redis.call('ZADD', q.p .. 'queue:deadlines', job.deadline, job.id)
-    redis.call('ZADD', q.p .. 'queue:deadlines:' .. job.class, job.deadline, job.id)
-  elseif UNFINISHED[was] and not UNFINISHED[state] then
-    redis.call('ZREM', q.p .. 'queue:deadlines', job.id)
-    redis.call('ZREM', q.p .. 'queue:deadlines:' .. job.class, job.id)
-  end
+end
+
+-- Change a job where it is.
+function J.write(q, job, fields)
+  job.rev = job.rev + 1
+  local flat = { 'rev', digits(job.rev) }
+  put_fields(flat, job, fields)
+  redis.call('HSET', J.key(q, job.id), unpack(flat))
 end
 
 -- Let everything that belongs to a final job go after its retention.
 function J.retain(q, job)
-  local ms = digits(math.max(q.s.timings.final_retention_ms, 2 * J.longest_deadline(q)))
-  redis.call('PEXPIRE', J.key(q, job.id), ms)
-  redis.call('PEXPIRE', J.key(q, job.id) .. ':payload', ms)
-  redis.call('PEXPIRE', q.p .. 'idem:' .. job.key, ms)
-  redis.call('PEXPIRE', q.p .. 'ledger:' .. job.key, ms)
+  q.retention = q.retention or digits(math.max(q.s.timings.final_retention_ms, 2 * J.longest_deadline(q)))
+  redis.call('PEXPIRE', J.key(q, job.id), q.retention)
+  redis.call('PEXPIRE', J.payload_key(q, job.id), q.retention)
 end
 
 function J.longest_deadline(q)
@@ -144,7 +223,7 @@ end
 function J.record_failure(q, job, reason, cause)
   local key = q.p .. 'failed:' .. utc_date(q.now)
   redis.call('RPUSH', key, cjson.encode({ job_id = job.id, reason = reason, cause = cause, queue_class = job.class,
-    attempt = job.attempt, deadline_slack_s = (job.deadline - q.now) / 1000, idempotency_key = job.key,
+    attempt = job.attempt, deadline_slack_s = (job.deadline - q.now) / 1000, idempotency_key = job.id,
     at_ms = q.now }))
   redis.call('PEXPIRE', key, digits(q.s.timings.failed_retention_ms))
 end
@@ -176,13 +255,12 @@ end
 function J.finish_record(q, id, state, cause)
   local job = J.read(q, id)
   if not job then return end
-  redis.call('HSET', J.key(q, id), 'state', state, 'cause', cause, 'ended_at', digits(q.now))
-  redis.call('HINCRBY', J.key(q, id), 'rev', 1)
+  J.write(q, job, { state = state, cause = cause, ended_at = q.now })
   J.retain(q, job)
 end
 
 function J.event(q, job)
-  return { job_id = job.id, queue_class = job.class, attempt = job.attempt, key = job.key,
+  return { job_id = job.id, queue_class = job.class, attempt = job.attempt, key = job.id,
     deadline_slack_s = (job.deadline - q.now) / 1000, canary = job.canary or nil }
 end
 
@@ -219,11 +297,9 @@ function J.lose(q, job, cause)
     G.canary_result(q, job, false, cause)
     return 'failed'
   end
-  if losses >= q.s.loss_budget then
-    redis.call('HSET', J.key(q, job.id), 'losses', losses)
-    return J.block(q, job, 'poison')
-  end
+  job.also = { losses = losses }
+  if losses >= q.s.loss_budget then return J.block(q, job, 'poison') end
   count(q, 'unknown')
-  J.move(q, job, 'unknown', { losses = losses, cause = cause })
+  J.move(q, job, 'unknown', { cause = cause })
   return 'unknown'
 end

@@ -9,32 +9,29 @@ local function version_of(state, rev, fence, intent)
   return state .. ':' .. (rev or '')
 end
 
--- The version of a job, or nil for what no snapshot holds: no record, final, or a canary of a run.
+-- The version of a job, or nil for what no snapshot holds: no job, final, or a canary of a run.
 function P.version(q, id)
-  local h = redis.call('HMGET', J.key(q, id), 'state', 'rev', 'fence', 'key', 'canary')
+  local h = redis.call('HMGET', J.key(q, id), 'state', 'rev', 'fence', 'intent_fence', 'canary')
   local state = h[1]
-  if not state or FINAL[state] or none(h[5] or '') then return nil end
-  local intent = state == 'running' and redis.call('HGET', q.p .. 'ledger:' .. h[4], 'fence') or ''
-  return version_of(state, h[2], h[3], intent)
+  if not state or state == 'refused' or FINAL[state] or none(h[5] or '') then return nil end
+  return version_of(state, h[2], h[3], h[4])
 end
 
--- A job with all that belongs to it; nil without a record.
+-- A job with all that belongs to it; nil without one.
 function P.row(q, id)
-  local job = hash_of(J.key(q, id))
-  if not job.state then return nil end
-  -- What never started has no entry.
-  local ledger = job.attempt == '0' and {} or hash_of(q.p .. 'ledger:' .. job.key)
-  return { id = id, job = job, payload = text_of(J.key(q, id) .. ':payload') or '',
-    decision = hash_of(q.p .. 'idem:' .. job.key), ledger = ledger,
-    version = version_of(job.state, job.rev, job.fence, ledger.fence) }
+  local row = J.shown(q, id)
+  if not row or not row.job then return nil end
+  row.id, row.version = id, version_of(row.job.state, row.job.rev, row.job.fence, row.ledger.fence)
+  return row
 end
 
-local CONTAINER_OF = { ready = 'queue:enqueued', delayed = 'queue:delayed', running = 'queue:leases',
-  unknown = 'queue:unknown', blocked = 'queue:blocked' }
+local CONTAINER_OF = { delayed = 'queue:delayed', running = 'queue:leases', unknown = 'queue:unknown',
+  blocked = 'queue:blocked' }
 
 -- The score in the container of a job's state, nil for a final one.
 function P.score(q, row)
   local name = CONTAINER_OF[row.job.state]
+  if row.job.state == 'ready' then name = 'queue:fifo:' .. row.job.class .. ':' .. row.job.cost end
   return name and (redis.call('ZSCORE', q.p .. name, row.id) or nil)
 end
 
@@ -44,14 +41,9 @@ end
 
 -- The stored decision for a key, where it is a refusal.
 function P.refusal(q, key)
-  local decision = hash_of(q.p .. 'idem:' .. key)
-  if decision.accepted ~= '0' then return nil end
-  return decision
-end
-
--- Whether a job, or what was decided for its key, is there already.
-local function taken(q, id, key)
-  return redis.call('EXISTS', J.key(q, id), q.p .. 'idem:' .. key) > 0
+  local shown = J.shown(q, key)
+  if not shown or shown.job then return nil end
+  return shown.decision
 end
 
 local function hset(key, map)
@@ -76,7 +68,7 @@ end
 -- -> kept | the state it came back in
 function P.put_back(q, row, suspect, dry)
   local id, job, p = row.id, row.job, q.p
-  if taken(q, id, job.key) then return 'kept' end
+  if redis.call('EXISTS', J.key(q, id)) == 1 then return 'kept' end
   local state = state_again(q, job, suspect)
   if dry then return state end
   local class, was = job.class, job.state
@@ -86,17 +78,13 @@ function P.put_back(q, row, suspect, dry)
   job.rev = digits((tonumber(job.rev) or 0) + 1)
   -- As long as this is its fence it has not started since: the ledger may have missed what it did after the snapshot.
   job.restored_fence, job.restored_state, job.restored_at = fence, was, digits(q.now)
-  hset(J.key(q, id), job)
-  redis.call('SET', J.key(q, id) .. ':payload', row.payload)
-  hset(p .. 'idem:' .. job.key, row.decision)
-  hset(p .. 'ledger:' .. job.key, row.ledger)
+  hset(J.key(q, id), J.stored(row))
+  redis.call('SET', J.payload_key(q, id), row.payload)
+  J.know_pair(q, class, job.cost)
   local deadline = tonumber(job.deadline)
   J.enter(q, { id = id, state = state, class = class, cost = job.cost, deadline = deadline,
     eligible = tonumber(job.eligible), ready_at = tonumber(job.ready_at) })
-  if UNFINISHED[state] then
-    redis.call('ZADD', p .. 'queue:deadlines', deadline, id)
-    redis.call('ZADD', p .. 'queue:deadlines:' .. class, deadline, id)
-  elseif state == was then
+  if state == was and (state == 'unknown' or state == 'blocked') then
     redis.call('ZADD', p .. 'queue:' .. state, row.score, id)
     redis.call('ZADD', p .. 'queue:' .. state .. ':' .. class, row.score, id)
   end
@@ -105,14 +93,15 @@ end
 
 -- Put a refusal back unless the key has a decision already, or the refusal has lapsed. -> kept | lapsed | refusal
 function P.put_refusal_back(q, row, dry)
-  local key, decision = q.p .. 'idem:' .. row.key, row.decision
+  local key, decision = J.key(q, row.key), row.decision
   if redis.call('EXISTS', key) == 1 then return 'kept' end
   local retry_at = tonumber(decision.retry_at) or 0
   local since = math.max(retry_at, tonumber(decision.at) or 0)
   local left = since + q.s.timings.refusal_retention_ms - q.now
   if left <= 0 then return 'lapsed' end
   if dry then return 'refusal' end
-  hset(key, decision)
+  redis.call('HSET', key, 'state', 'refused', 'fp', decision.fp, 'reason', decision.reason, 'retry_at', decision.retry_at,
+    'decided_at', decision.at)
   redis.call('PEXPIRE', key, digits(left))
   redis.call('ZADD', q.p .. 'queue:refusals', q.now + left, row.key)
   return 'refusal'

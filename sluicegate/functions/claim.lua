@@ -1,101 +1,166 @@
--- claim {worker, request, slots, version}: give a worker up to `slots` jobs and confirm the gate's epoch for it. A
--- repeated request id answers the same jobs. Starts no job under the slack margin; obeys the gate and the limits.
--- With 0 slots it only confirms. -> {at, drain_state, epoch, green, jobs = [...], expired = [event]}
+-- claim worker request slots version: give a worker up to `slots` jobs (100) and confirm the gate's epoch for it. A
+-- repeated request id answers the same jobs. Starts no job under the slack margin; obeys the gate and the limits; passes
+-- over what is full. With 0 slots it only confirms.
+-- -> at, drain_state, epoch, green (0 | 1), how many jobs, how many expired; then each job: id, class, cost, deadline,
+-- attempt, retries, fence, epoch, window, effects, canary, payload; then each that expired: id, class, attempt, slack_ms
 
-local function handed(q, job)
-  local class = q.s.classes[job.class]
-  return { id = job.id, class = job.class, cost = job.cost, deadline = job.deadline, attempt = job.attempt,
-    retries = job.retries, key = job.key, fence = digits(job.fence), epoch = job.epoch, window = job.window,
-    effects = class and class.effects or 'keyed', canary = job.canary or '',
-    payload = text_of(J.key(q, job.id) .. ':payload') or '' }
+local MOST = 100
+local AHEAD = 16 -- how many of a pair are looked up at once
+
+local function hand(q, list, job, payload)
+  local class, n = q.s.classes[job.class], #list
+  list[n + 1], list[n + 2], list[n + 3], list[n + 4] = job.id, job.class, job.cost, job.deadline
+  list[n + 5], list[n + 6], list[n + 7], list[n + 8] = job.attempt, job.retries, digits(job.fence), job.epoch
+  list[n + 9], list[n + 10] = job.window, class and class.effects or 'keyed'
+  list[n + 11], list[n + 12] = job.canary or '', payload or ''
 end
 
-local function start(q, g, job)
-  local fence = math.max(job.fence + 1, q.us)
-  J.move(q, job, 'running', { fence = fence, attempt = job.attempt + 1, worker = q.a.worker, started_at = q.now,
-    lease_end = q.now + q.s.lease_ms, epoch = digits(g.epoch), window = g.window ~= '' and g.window or '0' })
-  return handed(q, job)
+local function hand_all(q, list, jobs)
+  if #jobs == 0 then return end
+  local keys = {}
+  for i, job in ipairs(jobs) do keys[i] = J.payload_key(q, job.id) end
+  local payloads = redis.call('MGET', unpack(keys))
+  for i, job in ipairs(jobs) do hand(q, list, job, payloads[i]) end
 end
 
-local function full(q, class, cost)
-  local declared, costly = q.s.classes[class], q.s.cost_classes[cost]
-  if declared and declared.max_running > 0 and redis.call('ZCARD', q.p .. 'running:' .. class) >= declared.max_running then
-    return true
+local function start(q, g, job, worker)
+  J.move(q, job, 'running', { fence = math.max(job.fence + 1, q.us), attempt = job.attempt + 1, worker = worker,
+    started_at = q.now, lease_end = q.now + q.s.lease_ms, epoch = digits(g.epoch),
+    window = g.window ~= '' and g.window or '0' })
+end
+
+-- How many more may run: of a class, of a cost class; counted once a call, then kept.
+local function room(q, key, limit)
+  if not limit or limit.max_running == 0 then return math.huge end
+  q.room[key] = q.room[key] or limit.max_running - redis.call('ZCARD', key)
+  return q.room[key]
+end
+
+local function full(q, pair)
+  return room(q, q.p .. 'running:' .. pair.class, q.s.classes[pair.class]) <= 0
+    or room(q, q.p .. 'running:cost:' .. pair.cost, q.s.cost_classes[pair.cost]) <= 0
+end
+
+local function took(q, pair)
+  for _, key in ipairs({ q.p .. 'running:' .. pair.class, q.p .. 'running:cost:' .. pair.cost }) do
+    if q.room[key] then q.room[key] = q.room[key] - 1 end
   end
-  return costly and costly.max_running > 0
-    and redis.call('ZCARD', q.p .. 'running:cost:' .. cost) >= costly.max_running
 end
 
--- The oldest head among the pairs of class and cost class that are not full.
-local function oldest_head(q)
-  local best, best_since
-  local costs = { '-' }
-  for cost in pairs(q.s.cost_classes) do costs[#costs + 1] = cost end
-  local classes = {}
-  for class in pairs(q.s.classes) do classes[#classes + 1] = class end
-  if not q.s.strict_classes then classes[#classes + 1] = 'other' end
-  for _, class in ipairs(classes) do
-    for _, cost in ipairs(costs) do
-      local head = redis.call('ZRANGE', q.p .. 'queue:fifo:' .. class .. ':' .. cost, 0, 0, 'WITHSCORES')
-      local since = tonumber(head[2])
-      if since and (not best_since or since < best_since) and not full(q, class, cost) then
-        best, best_since = head[1], since
-      end
-    end
+-- The next of a pair: its id and its score, or nil. Those that were taken are still in the index, before `seen`.
+local function head(q, pair, ahead)
+  if pair.done then return nil end
+  if not pair.next or pair.next > #pair.found then
+    local family = q.s.dispatch == 'edf' and q.p .. 'queue:ready:' or q.p .. 'queue:fifo:'
+    pair.found = redis.call('ZRANGE', family .. pair.name, pair.seen or 0, (pair.seen or 0) + ahead - 1, 'WITHSCORES')
+    pair.seen, pair.next = (pair.seen or 0) + #pair.found / 2, 1
+    pair.done = #pair.found == 0
+    if pair.done then return nil end
+  end
+  return pair.found[pair.next], tonumber(pair.found[pair.next + 1])
+end
+
+-- The pair, not full, whose head is oldest or, with earliest deadline first, due first.
+local function best_pair(q, ahead)
+  local best, best_score
+  for _, pair in ipairs(J.pairs(q)) do
+    local id, score = head(q, pair, ahead)
+    if id and (not best_score or score < best_score) and not full(q, pair) then best, best_score = pair, score end
   end
   return best
 end
 
-local function next_id(q, g)
-  local gate = G.effective(g)
-  if gate == 'drain' then return nil end
-  if gate == 'recovering' and not g.green then return redis.call('ZRANGE', q.p .. 'queue:canary', 0, 0)[1] end
+local function take_canaries(q, slots)
+  local ids, place = redis.call('ZRANGE', q.p .. 'queue:canary', 0, MOST - 1), 0
+  return function()
+    place = place + 1
+    return ids[place]
+  end, slots
+end
+
+local function take_backlog(q, slots)
   local running = redis.call('ZCARD', q.p .. 'queue:leases') - redis.call('ZCARD', q.p .. 'running:canary')
-  if running >= q.s.max_running then return nil end
-  return oldest_head(q)
+  local ahead = math.min(slots, AHEAD)
+  q.room = {}
+  return function()
+    local pair = best_pair(q, ahead)
+    if not pair then return nil end
+    local id = pair.found[pair.next]
+    pair.next = pair.next + 2
+    return id, pair
+  end, math.min(slots, q.s.max_running - running)
 end
 
-local function repeated(q)
-  local last = hash_of(q.p .. 'worker:' .. q.a.worker)
-  if last.request ~= q.a.request then return nil end
-  local jobs = {}
-  for id, fence in string.gmatch(last.claimed or '', '(%S+)=(%d+)') do
-    local job = J.read(q, id)
-    if job and job.state == 'running' and digits(job.fence) == fence then jobs[#jobs + 1] = handed(q, job) end
-  end
-  return jobs
+local function nothing() return nil end
+
+-- What may be pulled under this gate, one by one, and how many of it.
+local function source(q, g, slots)
+  local gate = G.effective(g)
+  if gate == 'drain' then return nothing, 0 end
+  if gate == 'recovering' and not g.green then return take_canaries(q, slots) end
+  return take_backlog(q, slots)
 end
 
-function commands.claim(q)
-  local g = G.read(q)
-  local answer = { at = q.now, drain_state = G.effective(g), epoch = digits(g.epoch), green = g.green, jobs = {}, expired = {} }
-  if g.stored == 'uninitialised' or not q.s then return answer end
-  redis.call('ZADD', q.p .. 'workers', q.now, q.a.worker)
-  local before = repeated(q)
-  if before then
-    answer.jobs = before
-    return answer
-  end
-  local jobs, expired, claimed = {}, {}, {}
-  local slots, looked = math.min(q.a.slots, 100), 0
-  while #jobs < slots and looked < 100 do
+local function expire(q, job, expired)
+  local n = #expired
+  expired[n + 1], expired[n + 2], expired[n + 3], expired[n + 4] = job.id, job.class, job.attempt, job.deadline - q.now
+  J.finish(q, job, 'expired', 'claim')
+  if job.canary then G.canary_result(q, job, false, 'expired') end
+end
+
+local function pull(q, g, worker, slots)
+  local jobs, expired, looked = {}, {}, 0
+  local take, allowed = source(q, g, slots)
+  while #jobs < allowed and looked < MOST do
     looked = looked + 1
-    local id = next_id(q, g)
+    local id, pair = take()
     if not id then break end
     local job = J.read(q, id)
     if not job then error('container names job ' .. id .. ', which has no record') end
     if job.deadline - q.now < q.s.timings.margin_ms then
-      expired[#expired + 1] = J.event(q, job)
-      J.finish(q, job, 'expired', 'claim')
-      if job.canary then G.canary_result(q, job, false, 'expired') end
+      expire(q, job, expired)
     else
-      jobs[#jobs + 1] = start(q, g, job)
-      claimed[#claimed + 1] = id .. '=' .. jobs[#jobs].fence
+      start(q, g, job, worker)
+      if pair then took(q, pair) end
+      jobs[#jobs + 1] = job
     end
   end
-  redis.call('HSET', q.p .. 'worker:' .. q.a.worker, 'epoch', digits(g.epoch), 'request', q.a.request, 'claimed',
-    table.concat(claimed, ' '), 'seen', digits(q.now), 'version', q.a.version or '', 'drain_state', answer.drain_state)
-  redis.call('PEXPIRE', q.p .. 'worker:' .. q.a.worker, 60000)
-  answer.jobs, answer.expired = jobs, expired
-  return answer
+  return jobs, expired
 end
+
+-- The jobs of the same request before that are still held by it, or nil where it is new.
+local function repeated(q, worker, request)
+  local last = redis.call('HMGET', q.p .. 'worker:' .. worker, 'request', 'claimed')
+  if last[1] ~= request then return nil end
+  local jobs = {}
+  for id, fence in string.gmatch(last[2] or '', '(%S+)=(%d+)') do
+    local job = J.read(q, id)
+    if job and job.state == 'running' and digits(job.fence) == fence then jobs[#jobs + 1] = job end
+  end
+  return jobs
+end
+
+local function remember(q, g, worker, request, version, jobs)
+  local claimed, key = {}, q.p .. 'worker:' .. worker
+  for i, job in ipairs(jobs) do claimed[i] = job.id .. '=' .. digits(job.fence) end
+  redis.call('HSET', key, 'epoch', digits(g.epoch), 'request', request, 'claimed', table.concat(claimed, ' '), 'seen',
+    digits(q.now), 'version', version or '', 'drain_state', G.effective(g))
+  redis.call('PEXPIRE', key, 60000)
+end
+
+function commands.claim(q)
+  local g, worker, request = G.read(q), q.v[3], q.v[4]
+  local list = { q.now, G.effective(g), digits(g.epoch), g.green and 1 or 0, 0, 0 }
+  if g.stored == 'uninitialised' or not q.s then return list end
+  redis.call('ZADD', q.p .. 'workers', q.now, worker)
+  local jobs, expired = repeated(q, worker, request), {}
+  if not jobs then
+    jobs, expired = pull(q, g, worker, math.min(tonumber(q.v[5]) or 0, MOST))
+    remember(q, g, worker, request, q.v[6], jobs)
+  end
+  list[5], list[6] = #jobs, #expired / 4
+  hand_all(q, list, jobs)
+  for _, value in ipairs(expired) do list[#list + 1] = value end
+  return list
+end
+hot.claim = true

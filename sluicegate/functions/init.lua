@@ -1,6 +1,6 @@
 -- init {contract, digest, actor, reason}: open a new queue. Named, logged; refused where anything of a queue exists.
 -- -> {answer = moved | not_empty, found = key}
-local TRACES = { 'queue:pending', 'queue:delayed', 'queue:enqueued', 'queue:deadlines', 'queue:leases', 'queue:unknown',
+local TRACES = { 'queue:pending', 'queue:pairs', 'queue:delayed', 'queue:leases', 'queue:unknown',
   'queue:blocked', 'queue:canary', 'queue:settings', 'drain_state', 'admission', 'rollback_reason', 'canary_ok_count',
   'control:gate', 'control:epoch', 'control:log', 'control:duplicates', 'reconcile:log', 'counters', 'runs:live',
   'runs:recent', 'lock:run', 'queue:refusals' }

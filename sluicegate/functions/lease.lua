@@ -1,26 +1,25 @@
--- renew {worker, leases = [{id, fence}], inflight}: keep leases of jobs that make progress; at most 100.
--- -> {lost = [id], drain_state, epoch}
+-- renew worker (id fence)*: keep leases of jobs that make progress; at most 100.
+-- -> drain_state, epoch, then each id that is lost
 function commands.renew(q)
-  local g = G.read(q)
-  local lost = {}
-  if not q.s then return { lost = lost, drain_state = 'drain', epoch = '0' } end
-  for _, lease in ipairs(q.a.leases) do
-    local job = J.read(q, lease.id)
-    if job and job.state == 'running' and digits(job.fence) == lease.fence then
-      local lease_end = q.now + q.s.lease_ms
-      redis.call('HSET', J.key(q, job.id), 'lease_end', digits(lease_end))
-      redis.call('HINCRBY', J.key(q, job.id), 'rev', 1)
-      job.lease_end = lease_end
-      J.enter(q, job)
+  if not q.s then return { 'drain', '0' } end
+  local g, worker, v = G.read(q), q.v[3], q.v
+  local list = { G.effective(g), digits(g.epoch) }
+  for i = 4, #v, 2 do
+    local id, job = v[i], J.read(q, v[i])
+    if job and job.state == 'running' and digits(job.fence) == v[i + 1] then
+      J.write(q, job, { lease_end = q.now + q.s.lease_ms })
+      index(q, 'ZADD', q.p .. 'queue:leases', job.lease_end, id)
+      if job.canary then index(q, 'ZADD', q.p .. 'running:canary', job.lease_end, id) end
     else
-      lost[#lost + 1] = lease.id
+      list[#list + 1] = id
     end
   end
-  redis.call('ZADD', q.p .. 'workers', q.now, q.a.worker)
-  redis.call('HSET', q.p .. 'worker:' .. q.a.worker, 'seen', digits(q.now))
-  redis.call('PEXPIRE', q.p .. 'worker:' .. q.a.worker, 60000)
-  return { lost = lost, drain_state = G.effective(g), epoch = digits(g.epoch) }
+  redis.call('ZADD', q.p .. 'workers', q.now, worker)
+  redis.call('HSET', q.p .. 'worker:' .. worker, 'seen', digits(q.now))
+  redis.call('PEXPIRE', q.p .. 'worker:' .. worker, 60000)
+  return list
 end
+hot.renew = true
 
 -- hello {worker, version, report}: say that a worker lives; report is its last stop_pull report, if any.
 -- -> {drain_state, epoch, digest, settings}
@@ -61,26 +60,26 @@ function commands.workers(q)
 end
 readonly.workers = true
 
--- intent {worker, id, fence}: record, before the first call, that a side effect may follow; re-checks gate and fence.
--- -> {answer = go | stop | stale, drain_state, epoch}
-function commands.intent(q)
-  local g = G.read(q)
+-- Whether a job may start its call under this gate.
+local function intended(q, g, job, worker, fence)
+  if not job or job.state ~= 'running' or digits(job.fence) ~= fence then return 'stale' end
   local gate = G.effective(g)
-  local job = q.s and J.read(q, q.a.id)
-  local answer = { drain_state = gate, epoch = digits(g.epoch) }
-  if not job or job.state ~= 'running' or digits(job.fence) ~= q.a.fence then
-    answer.answer = 'stale'
-    return answer
-  end
   local pulls = gate == 'admit' or gate == 'reject_new' or (gate == 'recovering' and (g.green or job.canary))
-  if not pulls or (job.canary and (job.window ~= g.window or g.green)) then
-    answer.answer = 'stop'
-    return answer
-  end
-  redis.call('HSET', q.p .. 'ledger:' .. job.key, 'intent', digits(q.now), 'job', job.id, 'worker', q.a.worker, 'attempt',
-    digits(job.attempt), 'fence', digits(job.fence))
-  redis.call('HDEL', q.p .. 'ledger:' .. job.key, 'confirmed')
-  redis.call('PERSIST', q.p .. 'ledger:' .. job.key)
-  answer.answer = 'go'
-  return answer
+  if not pulls or (job.canary and (job.window ~= g.window or g.green)) then return 'stop' end
+  redis.call('HSET', J.key(q, job.id), 'intent', digits(q.now), 'intent_worker', worker, 'intent_attempt',
+    digits(job.attempt), 'intent_fence', fence)
+  if job.confirmed then redis.call('HDEL', J.key(q, job.id), 'confirmed', 'reference') end
+  return 'go'
 end
+
+-- intent worker (id fence)*: record, before the first call of each, that a side effect may follow; re-checks gate and
+-- fence; at most 100. -> drain_state, epoch, then for each: go | stop | stale
+function commands.intent(q)
+  local g, v = G.read(q), q.v
+  local list = { G.effective(g), digits(g.epoch) }
+  for i = 4, #v, 2 do
+    list[#list + 1] = intended(q, g, q.s and J.read(q, v[i]), v[3], v[i + 1])
+  end
+  return list
+end
+hot.intent = true

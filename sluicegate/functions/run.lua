@@ -165,10 +165,9 @@ function effects.canary(q, g)
   if not class or redis.call('EXISTS', J.key(q, id)) == 1 then return 'unchanged' end
   local job = { id = id, state = 'ready', class = q.a.class, cost = class.cost_class, canary = g.run.id, eligible = q.now,
     deadline = q.now + class.deadline_ms }
-  redis.call('HSET', J.key(q, id), 'state', 'ready', 'class', job.class, 'declared', job.class, 'cost', job.cost, 'deadline',
-    digits(job.deadline), 'attempt', '0', 'retries', '0', 'losses', '0', 'key', id, 'fence', '0', 'rev', '1', 'eligible',
-    digits(q.now), 'admitted_at', digits(q.now), 'canary', g.run.id, 'worker', '')
-  redis.call('SET', J.key(q, id) .. ':payload', q.a.payload)
+  redis.call('HSET', J.key(q, id), 'state', 'ready', 'class', job.class, 'cost', job.cost, 'deadline', digits(job.deadline),
+    'rev', '1', 'eligible', digits(q.now), 'admitted_at', digits(q.now), 'canary', g.run.id)
+  redis.call('SET', J.payload_key(q, id), q.a.payload)
   J.enter(q, job)
   return 'moved'
 end
@@ -230,7 +229,7 @@ end
 -- rollback-and-audit it acknowledges, in the same go, the duplicates known by now and no later one.
 -- -> {answer = moved | unchanged | gone}
 function commands.approve(q)
-  local run = G.live_run(q)
+  local run = G.live_run(q, text_of(q.p .. 'lock:run'))
   if not run or run.id ~= q.a.run or run.state ~= 'running' then return { answer = 'gone' } end
   local key = q.p .. 'approval:' .. run.id
   if redis.call('HSETNX', key, q.a.step, q.a.actor .. ': ' .. q.a.reason) == 0 then return { answer = 'unchanged' } end

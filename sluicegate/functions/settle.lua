@@ -1,6 +1,9 @@
--- settle {worker, id, fence, request, outcome, delay_ms, call = {kind, status, latency_ms}, cause}: end a worker's hold on
--- a job. A repeat of the request id answers the same and counts once; an old fence is refused and logged.
--- -> {answer = ok | repeat | stale, state, event}
+-- settle worker (id fence request outcome delay_ms kind latency_ms cause reference)*: end a worker's hold on jobs, each by
+-- itself, at most 100 a call. kind is the call's ('' without a call), latency_ms '' where it is not known. A repeat of a
+-- request id answers the same and counts once; an old fence is refused and logged.
+-- -> for each: answer (ok | repeat | stale), state, class, attempt, slack_ms; class is '' where it is no job of the worker's
+
+local SETTLE_FIELDS = 9
 
 -- Requests that a job has seen, newest first, a line each: `answer request`. A few are enough: whoever repeats one does
 -- so within seconds, but another worker may have settled the job meanwhile.
@@ -24,22 +27,21 @@ end
 
 -- A late write is a suspected duplicate; confirmed only for an unsafe job that has run again.
 -- A repeat of its request id counts once, too.
-local function stale(q, job)
-  local answer = { answer = 'stale', state = job and job.state or 'gone' }
+local function stale(q, s, job)
   if job then
-    if answer_before(job.late, q.a.request) then return answer end
-    redis.call('HSET', J.key(q, job.id), 'late', with_request(job.late, 'stale', q.a.request))
+    if answer_before(job.late, s.request) then return 'stale', job.state end
+    redis.call('HSET', J.key(q, job.id), 'late', with_request(job.late, 'stale', s.request))
   end
   count(q, 'stale_writes')
   redis.call('XADD', q.p .. 'reconcile:log', 'MAXLEN', '~', '10000', '*', 'at', digits(q.now), 'kind', 'stale_write', 'job',
-    q.a.id, 'fence', q.a.fence, 'current', job and digits(job.fence) or '', 'outcome', q.a.outcome, 'actor', q.a.worker)
+    s.id, 'fence', s.fence, 'current', job and digits(job.fence) or '', 'outcome', s.outcome, 'actor', s.worker)
   local class = job and q.s.classes[job.class]
   -- A restore gives a new fence too, and starts nothing.
-  local ran_again = job and job.fence > (tonumber(q.a.fence) or 0) and job.restored_fence ~= digits(job.fence)
-  if class and class.effects == 'unsafe' and ran_again and q.a.outcome == 'succeeded' then
-    J.confirm_duplicate(q, job.key, 'unsafe job ' .. job.id .. ' succeeded under an old fence after it had run again')
+  local ran_again = job and job.fence > (tonumber(s.fence) or 0) and job.restored_fence ~= digits(job.fence)
+  if class and class.effects == 'unsafe' and ran_again and s.outcome == 'succeeded' then
+    J.confirm_duplicate(q, job.id, 'unsafe job ' .. job.id .. ' succeeded under an old fence after it had run again')
   end
-  return answer
+  return 'stale', job and job.state or 'gone'
 end
 
 function J.confirm_duplicate(q, key, note)
@@ -49,23 +51,23 @@ function J.confirm_duplicate(q, key, note)
     'note', note)
 end
 
-local function settle_running(q, job)
-  local outcome, delay = q.a.outcome, q.a.delay_ms or 0
+local function settle_running(q, s, job)
+  local outcome = s.outcome
   if outcome == 'succeeded' or outcome == 'failed' then
-    J.finish(q, job, outcome, q.a.cause)
+    J.finish(q, job, outcome, s.cause)
   elseif outcome == 'expired' then
-    J.finish(q, job, 'expired', q.a.cause or 'worker')
+    J.finish(q, job, 'expired', s.cause or 'worker')
   elseif outcome == 'unknown' then
     count(q, 'unknown')
-    J.move(q, job, 'unknown', { cause = q.a.cause or 'ambiguous', worker = '' })
+    J.move(q, job, 'unknown', { cause = s.cause or 'ambiguous', worker = '' })
   elseif outcome == 'retry' then
     local retries = job.retries + 1
     count(q, 'retried')
-    redis.call('HSET', J.key(q, job.id), 'retries', retries)
+    job.also.retries = retries
     if retries >= q.s.retry_budget then return J.block(q, job, 'retry_budget') end
-    return J.again(q, job, delay)
+    return J.again(q, job, s.delay)
   elseif outcome == 'not_executed' then
-    return J.again(q, job, delay)
+    return J.again(q, job, s.delay)
   else
     count(q, 'requeued')
     return J.again(q, job, 0, true)
@@ -74,20 +76,20 @@ local function settle_running(q, job)
 end
 
 -- The late worker itself, with the current fence, resolves its own unknown: through a reconcile record.
-local function settle_unknown(q, job)
-  if q.a.outcome ~= 'succeeded' and q.a.outcome ~= 'failed' then return job.state end
+local function settle_unknown(q, s, job)
+  if s.outcome ~= 'succeeded' and s.outcome ~= 'failed' then return job.state end
   redis.call('XADD', q.p .. 'reconcile:log', 'MAXLEN', '~', '10000', '*', 'at', digits(q.now), 'kind', 'late_worker', 'job',
-    job.id, 'key', job.key, 'outcome', q.a.outcome, 'actor', q.a.worker, 'note', 'settled with the current fence')
-  J.finish(q, job, q.a.outcome, 'late_worker')
+    job.id, 'key', job.id, 'outcome', s.outcome, 'actor', s.worker, 'note', 'settled with the current fence')
+  J.finish(q, job, s.outcome, 'late_worker')
   return job.state
 end
 
 -- A canary passes only under the current window and within its class's latency.
-local function settle_canary(q, job)
-  local call, class = q.a.call or {}, q.s.classes[job.class]
-  local quick = class and (call.latency_ms or math.huge) <= class.canary_max_latency_ms
-  local passed = q.a.outcome == 'succeeded' and quick
-  local cause = passed and '' or (q.a.outcome ~= 'succeeded' and (q.a.cause or q.a.outcome) or 'slow')
+local function settle_canary(q, s, job)
+  local class = q.s.classes[job.class]
+  local quick = class and (s.latency or math.huge) <= class.canary_max_latency_ms
+  local passed = s.outcome == 'succeeded' and quick
+  local cause = passed and '' or (s.outcome ~= 'succeeded' and (s.cause or s.outcome) or 'slow')
   J.finish(q, job, passed and 'succeeded' or 'failed', cause)
   G.canary_result(q, job, passed, cause)
   return job.state
@@ -95,6 +97,7 @@ end
 
 -- Count a canary's result; at green the count freezes, waiting canaries are cancelled and the burn-down starts.
 function G.canary_result(q, job, passed, cause)
+  write_indexes(q)
   local g = G.read(q)
   if G.adopt(q, g) then g = G.read(q) end -- turning green is a move, and would write over a hand edit
   local counts = G.readable(g) and g.drain_state == 'recovering' and not g.green and G.recovery_live(g)
@@ -118,34 +121,46 @@ end
 function G.turn_green(q, g)
   g.green = true
   g.limit_at = q.now + q.s.timings.burn_down_max_ms
-  g.green_backlog = redis.call('ZCARD', q.p .. 'queue:deadlines')
+  g.green_backlog = F.unfinished(q)
   G.cancel_canaries(q)
   G.move(q, g, g.drain_state, { reason = 'canaries_green', actor = 'workers', note = digits(g.canary_ok) .. ' in a row' })
 end
 
-function commands.settle(q)
-  if not q.s then return { answer = 'stale', state = 'gone' } end
-  local job = J.read(q, q.a.id)
-  local before = job and answer_before(job.settled, q.a.request)
-  if before then return { answer = 'repeat', state = before } end
-  if not job or digits(job.fence) ~= q.a.fence then return stale(q, job) end
-  if job.state ~= 'running' and job.state ~= 'unknown' then return stale(q, job) end
-  local call = q.a.call
-  if call then F.count_call(q, job.window, call.kind) end
-  local event = J.event(q, job)
-  local was, state = job.state, nil
-  -- Before the end, which gives the ledger its retention: without an intent this is what makes the entry.
-  if q.a.outcome == 'succeeded' then
-    redis.call('HSET', q.p .. 'ledger:' .. job.key, 'confirmed', digits(q.now), 'reference', q.a.reference or '')
-  end
+local function settle_one(q, s)
+  local job = J.read(q, s.id)
+  local before = job and answer_before(job.settled, s.request)
+  if before then return 'repeat', before end
+  if not job or digits(job.fence) ~= s.fence then return stale(q, s, job) end
+  if job.state ~= 'running' and job.state ~= 'unknown' then return stale(q, s, job) end
+  if s.kind then F.count_call(q, job.window, s.kind) end
+  -- Written with the end itself, so that the record has what it needs before it gets its retention.
+  job.also = s.outcome == 'succeeded' and { confirmed = q.now, reference = s.reference } or {}
+  local was, state, seen = job.state, nil, job.settled
   if job.canary then
-    state = settle_canary(q, job)
+    state = settle_canary(q, s, job)
   elseif was == 'unknown' then
-    state = settle_unknown(q, job)
+    state = settle_unknown(q, s, job)
   else
-    state = settle_running(q, job)
+    state = settle_running(q, s, job)
   end
-  if state == 'succeeded' and not job.canary then F.count_done(q, call and call.latency_ms or 0) end
-  redis.call('HSET', J.key(q, job.id), 'settled', with_request(job.settled, state, q.a.request))
-  return { answer = 'ok', state = state, event = event }
+  if state == 'succeeded' and not job.canary then F.count_done(q, s.latency or 0) end
+  redis.call('HSET', J.key(q, job.id), 'settled', with_request(seen, state, s.request))
+  return 'ok', state, job
 end
+
+function commands.settle(q)
+  local v, list = q.v, {}
+  for i = 4, #v, SETTLE_FIELDS do
+    local s = { worker = v[3], id = v[i], fence = v[i + 1], request = v[i + 2], outcome = v[i + 3],
+      delay = tonumber(v[i + 4]) or 0, kind = none(v[i + 5]), latency = tonumber(v[i + 6]), cause = none(v[i + 7]),
+      reference = none(v[i + 8]) }
+    local answer, state, job = 'stale', 'gone', nil
+    if q.s then answer, state, job = settle_one(q, s) end
+    local n = #list
+    list[n + 1], list[n + 2] = answer, state
+    list[n + 3], list[n + 4], list[n + 5] = job and job.class or '', job and job.attempt or 0,
+      job and job.deadline - q.now or 0
+  end
+  return list
+end
+hot.settle = true

@@ -1,8 +1,16 @@
 -- What a snapshot is made of (SPEC §7.2), read in ranges: no call looks at more than 125 ids, nor gives more than about
 -- 256 KB of payloads, so none holds the server up. What moves while the ranges are read shows in its version.
 
-local CONTAINERS = { 'queue:enqueued', 'queue:delayed', 'queue:leases', 'queue:unknown', 'queue:blocked' }
+local CONTAINERS = { 'queue:delayed', 'queue:leases', 'queue:unknown', 'queue:blocked' }
 local ROWS_A_CALL, VERSIONS_A_CALL, BYTES_A_CALL = 50, 125, 262144
+
+-- Those, and the ready of each pair of class and cost class.
+local function container_names(q)
+  local names = {}
+  for _, pair in ipairs(J.pairs(q)) do names[#names + 1] = 'queue:fifo:' .. pair.name end
+  for _, name in ipairs(CONTAINERS) do names[#names + 1] = name end
+  return names
+end
 
 -- snapshot {}: everything but jobs and refusals, of this instant. Read-only.
 -- -> {at, epoch, drain_state, pin, digest, contract, confirmed, acknowledged, kill, endpoint, containers = {name = count},
@@ -13,7 +21,7 @@ function commands.snapshot(q)
     digest = q.s and settings_digest or '', contract = redis.call('HGET', q.p .. 'queue:settings', 'contract') or '',
     confirmed = g.confirmed, acknowledged = g.acknowledged, kill = text_of(q.p .. 'kill') or '',
     endpoint = hash_of(q.p .. 'control:endpoint'), containers = {}, horizon = q.now }
-  for _, name in ipairs(CONTAINERS) do body.containers[name] = redis.call('ZCARD', q.p .. name) end
+  for _, name in ipairs(container_names(q)) do body.containers[name] = redis.call('ZCARD', q.p .. name) end
   if q.s then
     local t = q.s.timings
     body.horizon = q.now + math.max(t.overloaded_retry_ms, t.class_limit_retry_ms, t.closed_retry_ms)
@@ -38,7 +46,7 @@ local function range_after(key, after, limit)
 end
 
 local function container(q)
-  for _, name in ipairs(CONTAINERS) do
+  for _, name in ipairs(container_names(q)) do
     if name == q.a.container then return q.p .. name end
   end
   return error('no container ' .. tostring(q.a.container))

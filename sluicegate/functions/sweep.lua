@@ -17,13 +17,12 @@ end
 
 function J.expire_ready(q, due, limit, cause)
   local expired, more = {}, false
-  for class in pairs(q.s.classes) do
-    more = expire_due(q, q.p .. 'queue:ready:' .. class, '(' .. digits(due), limit, cause, expired) or more
+  for _, pair in ipairs(J.pairs(q)) do
+    more = expire_due(q, q.p .. 'queue:ready:' .. pair.name, '(' .. digits(due), limit, cause, expired) or more
   end
-  if not q.s.strict_classes then
-    more = expire_due(q, q.p .. 'queue:ready:other', '(' .. digits(due), limit, cause, expired) or more
+  for _, class in ipairs(J.classes(q)) do
+    more = expire_due(q, q.p .. 'queue:delayed:' .. class, '(' .. digits(due), limit, cause, expired) or more
   end
-  more = expire_due(q, q.p .. 'queue:delayed:deadlines', '(' .. digits(due), limit, cause, expired) or more
   return expired, more
 end
 
@@ -72,12 +71,12 @@ function commands.reconcile(q)
   if q.a.fence and q.a.fence ~= digits(job.fence) then return { answer = 'stale', state = job.state } end
   if job.state == 'blocked' and q.a.outcome == 'block' then return { answer = 'refused', state = job.state } end
   redis.call('XADD', q.p .. 'reconcile:log', 'MAXLEN', '~', '10000', '*', 'at', digits(q.now), 'kind', 'reconcile', 'job',
-    job.id, 'key', job.key, 'from', job.state, 'outcome', q.a.outcome, 'source', q.a.source, 'actor', q.a.actor, 'note',
+    job.id, 'key', job.id, 'from', job.state, 'outcome', q.a.outcome, 'source', q.a.source, 'actor', q.a.actor, 'note',
     q.a.reason)
   local state
   if q.a.outcome == 'retry' then
     -- Only the decision about a blocked job gives it its budgets back: a loss stays counted, or poison would never show.
-    if job.state == 'blocked' then redis.call('HSET', J.key(q, job.id), 'losses', '0', 'retries', '0') end
+    if job.state == 'blocked' then job.also = { losses = 0, retries = 0 } end
     state = J.again(q, job, 0)
   elseif q.a.outcome == 'block' then
     state = J.block(q, job, q.a.reason)
@@ -96,19 +95,34 @@ function commands.duplicate(q)
   return { answer = 'ok' }
 end
 
--- job {id}: one job as it is. Read-only. -> {job, payload, ledger, decision}
+-- job {id}: one job as it is. Read-only. -> {found, job, payload, ledger, decision}
 function commands.job(q)
-  local job = hash_of(J.key(q, q.a.id))
-  if not job.state then return { found = false } end
-  return { found = true, job = job, payload = text_of(J.key(q, q.a.id) .. ':payload') or '',
-    ledger = hash_of(q.p .. 'ledger:' .. job.key), decision = hash_of(q.p .. 'idem:' .. job.key) }
+  local shown = J.shown(q, q.a.id)
+  if not shown or not shown.job then return { found = false } end
+  shown.found = true
+  return shown
 end
 readonly.job = true
 
+-- The ready of all pairs, oldest first.
+local function oldest_ready(q, limit)
+  local found = {}
+  for _, key in ipairs(F.ages(q)) do
+    local flat = redis.call('ZRANGE', key, 0, limit - 1, 'WITHSCORES')
+    for i = 1, #flat, 2 do found[#found + 1] = { id = flat[i], since = tonumber(flat[i + 1]) } end
+  end
+  table.sort(found, function(a, b) return a.since < b.since or (a.since == b.since and a.id < b.id) end)
+  local ids = {}
+  for i = 1, math.min(limit, #found) do ids[i] = found[i].id end
+  return ids
+end
+
 -- list {state, limit}: ids in a state's container, oldest first. Read-only. -> {ids}
 function commands.list(q)
-  local containers = { ready = 'queue:enqueued', delayed = 'queue:delayed', running = 'queue:leases',
-    unknown = 'queue:unknown', blocked = 'queue:blocked', canary = 'queue:canary' }
-  return { ids = redis.call('ZRANGE', q.p .. (containers[q.a.state] or 'queue:enqueued'), 0, (q.a.limit or 100) - 1) }
+  local containers = { delayed = 'queue:delayed', running = 'queue:leases', unknown = 'queue:unknown',
+    blocked = 'queue:blocked', canary = 'queue:canary' }
+  local limit = q.a.limit or 100
+  if not containers[q.a.state] then return { ids = oldest_ready(q, limit) } end
+  return { ids = redis.call('ZRANGE', q.p .. containers[q.a.state], 0, limit - 1) }
 end
 readonly.list = true

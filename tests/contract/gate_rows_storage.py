@@ -152,11 +152,12 @@ class Storage:
 
     def write_jobs(self, pipe: Pipeline, at: Keys, details: Details, now_ms: int) -> None:
         """Queue jobs that hold the run's gate shut: one that has waited for a minute, or one that is due at once."""
+        pipe.sadd(at("queue:pairs"), "lint-fix:-")
         if details.old_jobs:
-            pipe.zadd(at("queue:enqueued"), {"job-old": now_ms - 60_000})
-            pipe.zadd(at("queue:deadlines"), {"job-old": now_ms + 600_000})
+            pipe.zadd(at("queue:fifo:lint-fix:-"), {"job-old": now_ms - 60_000})
+            pipe.zadd(at("queue:ready:lint-fix:-"), {"job-old": now_ms + 600_000})
         if details.urgent_jobs:
-            pipe.zadd(at("queue:deadlines"), {"job-urgent": now_ms + 5_000})
+            pipe.zadd(at("queue:ready:lint-fix:-"), {"job-urgent": now_ms + 5_000})
 
     def write_canary(self, pipe: Pipeline, at: Keys, state: GateState, details: Details, now_ms: int) -> None:
         """Queue a canary that a worker runs: of this recovery, or left over from an earlier one."""
@@ -165,7 +166,7 @@ class Storage:
         lease_end = now_ms + 30_000
         job = {
             "state": "running", "class": "lint-fix", "declared": "lint-fix", "cost": "-", "attempt": "1",
-            "retries": "0", "deadline": str(now_ms + 60_000), "losses": "0", "key": CANARY_ID, "rev": "2",
+            "retries": "0", "deadline": str(now_ms + 60_000), "losses": "0", "rev": "2",
             "fence": str(CANARY_FENCE),
             "eligible": str(now_ms - 1000), "admitted_at": str(now_ms - 1000), "canary": details.canary_run,
             "worker": WORKER, "lease_end": str(lease_end), "started_at": str(now_ms - 500),

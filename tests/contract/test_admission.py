@@ -12,7 +12,7 @@ import redis
 
 from drill.server import AppendFsync, ServerKind, ServerOptions
 from sluicegate.admission import Decision
-from sluicegate.errors import StoreRejected, StoreUnavailable
+from sluicegate.errors import StoreRejected, StoreUnavailable, UsageError
 from sluicegate.job import CallKind, Outcome
 from sluicegate.producer import Deferred, Producer
 from sluicegate.store import Store
@@ -80,24 +80,36 @@ def test_the_same_key_with_another_payload_is_a_conflict_and_changes_nothing(que
     first = queue.submit(payload="one", idempotency_key="k1")
     other = queue.submit(payload="two", idempotency_key="k1")
     assert (other.accepted, other.reason, other.final) == (False, "conflict", True)
-    assert queue.client.get(f"job:{first.job_id}:payload") == "one"
+    assert queue.client.get(f"payload:{first.job_id}") == "one"
     assert queue.submit(payload="one", idempotency_key="k1").accepted
 
 
-def test_an_id_that_another_key_holds_is_a_conflict(queue: OpenQueue) -> None:
-    queue.accepted(job_id="j1", idempotency_key="k1")
-    assert queue.submit(job_id="j1", idempotency_key="k2").reason == "conflict"
+def test_the_id_is_the_key_under_either_name(queue: OpenQueue) -> None:
+    assert queue.accepted(idempotency_key="k1") == "k1"
+    assert queue.submit(job_id="k1") == Decision(True, "k1", replayed=True)
+    assert queue.submit(job_id="k1", idempotency_key="k1").replayed
+    with pytest.raises(UsageError, match="one identity"):
+        queue.submit(job_id="j1", idempotency_key="k1")
 
 
-def test_a_refused_key_never_takes_an_id_that_another_key_got_meanwhile(open_queue: OpenQueueFunction) -> None:
+def test_a_refusal_makes_no_job_and_lapses_with_its_record(queue: OpenQueue) -> None:
+    refused = queue.submit("no-such", idempotency_key="k1")
+    assert queue.store.job(refused.job_id) is None
+    assert queue.record("k1") == {}
+    assert not queue.client.exists("payload:k1")
+    assert queue.client.pttl("job:k1") > 0
+    assert queue.submit("lint-fix", idempotency_key="k1").reason == "conflict"
+
+
+def test_a_job_that_was_refused_before_has_no_end_until_it_ends(open_queue: OpenQueueFunction) -> None:
     queue = open_queue(timings={"closed_retry_s": 0.05})
     queue.store.order("reject", "ada", "test")
-    assert not queue.submit(job_id="j1", idempotency_key="k1").accepted
+    assert not queue.submit(idempotency_key="k1").accepted
     queue.store.order("open", "ada", "test")
-    queue.accepted(job_id="j1", idempotency_key="k2")
     time.sleep(0.06)  # the refusal is due
-    assert queue.submit(job_id="j1", idempotency_key="k1").reason == "conflict"
-    assert queue.record("j1")["key"] == "k2"
+    assert queue.submit(idempotency_key="k1") == Decision(True, "k1")
+    assert queue.client.pttl("job:k1") == -1
+    assert queue.client.zrange("queue:refusals", 0, -1) == []
 
 
 def test_one_key_from_many_callers_at_once_is_one_job(queue: OpenQueue) -> None:

@@ -89,7 +89,7 @@ def test_a_gate_that_does_not_pass_in_its_time_ends_it(redis_url: str, tmp_path:
             run = await to_step(parts, "canary")
             await parts.until(lambda: parts.look().gate.canary_ok_count >= 2, "two canaries")
             await parts.until(lambda: parts.look().gate.green, "green")
-            parts.client.zadd("queue:deadlines", {"j-never": parts.look().at_ms + 20_000})
+            parts.client.zadd("queue:ready:test-patch:-", {"j-never": parts.look().at_ms + 20_000})
             await ends_rolled_back(parts, run, "queue_age_not_recovering")
             assert "deadline_slack_p10_seconds fail" in parts.journal(run, "failed", "reopen")[0].text
 

@@ -17,8 +17,10 @@ from drill.children import Children
 from drill.server import QueueServer
 from exporter.acl import acl_line
 from exporter.server import Exporter
+from sluicegate.producer import Producer
 from sluicegate.settings import Settings, default_settings
 from sluicegate.store import Store
+from sluicegate.submission import Submission
 from sluicegate.telemetry import STABLE_FIELDS
 
 BUDGET_S = 1.0
@@ -93,19 +95,8 @@ def client(redis_url: str) -> Iterator[redis.Redis]:
 
 
 def submit(store: Store, *numbers: int) -> None:
-    jobs = [
-        {
-            "id": f"job-{number}",
-            "key": f"key-{number}",
-            "class": "lint-fix",
-            "cost_class": "",
-            "deadline_ms": 0,
-            "payload": "{}",
-            "fp": f"fp-{number}",
-        }
-        for number in numbers
-    ]
-    assert all(decision.accepted for decision in store.admit(jobs))
+    jobs = [Submission(f"job-{number}", "lint-fix", "{}") for number in numbers]
+    assert all(decision.accepted for decision in Producer(store).submit_many(jobs))
 
 
 def finish(store: Store, request: str, calls: Sequence[str]) -> None:
@@ -229,7 +220,7 @@ def test_a_gate_that_is_missing_or_garbage_reads_as_drain(
 def test_a_key_of_a_wrong_type_costs_its_queue_the_figures_and_no_other_queue(
     store: Store, redis_url: str, client: redis.Redis
 ) -> None:
-    client.set("queue:enqueued", "a string where a sorted set belongs")
+    client.set("queue:leases", "a string where a sorted set belongs")
 
     with serving(redis_url, ["default", "nightly"]) as exporter:
         page = scrape(exporter)
@@ -314,11 +305,11 @@ def test_the_user_of_the_acl_line_reads_the_figures_and_nothing_else(
         with redis.Redis.from_url(url) as reader:
             for forbidden in (
                 ("SET", "drain_state", "admit"),
-                ("ZADD", "queue:enqueued", "1", "job-2"),
-                ("GET", "job:job-1:payload"),
+                ("ZADD", "queue:leases", "1", "job-2"),
+                ("GET", "payload:job-1"),
                 ("HGETALL", "job:job-1"),
                 ("EVAL", "return 1", "0"),
-                ("EVAL_RO", "return redis.call('GET', 'job:job-1:payload')", "0"),
+                ("EVAL_RO", "return redis.call('GET', 'payload:job-1')", "0"),
                 ("KEYS", "*"),
                 ("FLUSHALL",),
             ):

@@ -16,6 +16,7 @@ from sluicegate.gate import DrainState, GateState, Stored, admits, effective, ef
 from sluicegate.keys import Keys
 from sluicegate.settings import Contract, default_settings
 from sluicegate.store import Store
+from sluicegate.submission import Submission
 from tests.contract.gate_rows_storage import DAMAGES, EARLIER_US, RUN_ID, Details, Storage, epoch_of
 from tests.contract.gate_rows_table import Table
 from tests.gate_events import describe_state
@@ -86,12 +87,11 @@ def write_ready(pipe: Any, at: Keys, now_ms: int) -> None:
         "deadline": str(deadline), "losses": "0", "fence": "0", "rev": "1", "eligible": str(now_ms - 1000),
         "admitted_at": str(now_ms - 1000), "worker": "",
     }  # fmt: skip
-    pipe.hset(at.job(READY), mapping={**job, "key": READY, "canary": ""})
-    pipe.hset(at.job(CANARY), mapping={**job, "key": CANARY, "canary": RUN_ID})
-    for name in (f"{keys.ENQUEUED}:lint-fix", keys.ENQUEUED, "queue:fifo:lint-fix:-"):
-        pipe.zadd(at(name), {READY: now_ms - 1000})
-    for name in (keys.DEADLINES, f"{keys.DEADLINES}:lint-fix", "queue:ready:lint-fix"):
-        pipe.zadd(at(name), {READY: deadline})
+    pipe.hset(at.job(READY), mapping=job)
+    pipe.hset(at.job(CANARY), mapping={**job, "canary": RUN_ID})
+    pipe.sadd(at(keys.PAIRS), "lint-fix:-")
+    pipe.zadd(at("queue:fifo:lint-fix:-"), {READY: now_ms - 1000})
+    pipe.zadd(at("queue:ready:lint-fix:-"), {READY: deadline})
     pipe.zadd(at(keys.CANARY), {CANARY: now_ms - 1000})
 
 
@@ -133,8 +133,8 @@ def pulled(state: GateState) -> list[str]:
     return [CANARY] if effective(state) is DrainState.RECOVERING else []
 
 
-def submission(key: str) -> Mapping[str, object]:
-    return {"id": f"id-{key}", "key": key, "class": "lint-fix", "deadline_ms": 0, "payload": "{}", "fp": "fp"}
+def submission(key: str) -> tuple[str | int, ...]:
+    return Submission(key, "lint-fix", "{}").words()
 
 
 @pytest.mark.timeout(300)

@@ -88,7 +88,7 @@ def test_a_late_worker_is_refused_before_its_call(short: OpenQueue) -> None:
     job = short.claimed()
     lost(short, job)
     assert short.store.intent("w1", job.job_id, job.fence) == "stale"
-    assert not short.client.exists(f"ledger:{job.idempotency_key}")
+    assert not short.client.hexists(f"job:{job.job_id}", "intent")
     assert by_ledger(short.store, job.job_id) == Reconciled("moved", "ready")
     assert short.log("reconcile")[0]["note"].startswith("the ledger holds no intent")
 
@@ -170,7 +170,7 @@ def test_the_ledger_leaves_an_unsafe_job_to_a_person_after_its_intent(short: Ope
 def test_the_ledger_confirms_what_was_done(short: OpenQueue) -> None:
     job = short.started("send-mail")
     lost(short, job)
-    short.client.hset(f"ledger:{job.idempotency_key}", "confirmed", "1")
+    short.client.hset(f"job:{job.job_id}", "confirmed", "1")
     assert by_ledger(short.store, job.job_id) == Reconciled("moved", "succeeded")
 
 
@@ -180,4 +180,4 @@ def test_an_intent_checks_the_gate_again(queue: OpenQueue, order: str, answer: s
     job = queue.claimed()
     queue.store.order(order, "ada", "test")
     assert queue.store.intent("w1", job.job_id, job.fence) == answer
-    assert queue.client.exists(f"ledger:{job.idempotency_key}") == (answer == "go")
+    assert queue.client.hexists(f"job:{job.job_id}", "intent") == (answer == "go")

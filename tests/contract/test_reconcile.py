@@ -132,7 +132,7 @@ def test_the_ledger_settles_what_was_confirmed_what_made_no_call_and_what_may_be
         unknown(queue, "lint-fix"),
         unknown(queue),
     )
-    queue.client.hset(f"ledger:{confirmed.idempotency_key}", "confirmed", "1")
+    queue.client.hset(f"job:{confirmed.job_id}", "confirmed", "1")
 
     assert turn(reconciler(queue)) == 3
 

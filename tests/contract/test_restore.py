@@ -19,6 +19,7 @@ from sluicegate.reconcile import Reconciled, by_ledger
 from sluicegate.restore import Restored, Wish, restore
 from sluicegate.snapshot import write_snapshot
 from sluicegate.store import Store
+from sluicegate.submission import Submission
 from tests.kept import Line, everything, fill, jobs_of, lines_of, write_lines
 from tests.queues import OpenQueue, OpenQueueFunction, wait_until
 
@@ -94,10 +95,10 @@ def test_keys_keep_their_ids_and_refusals_their_answers(
     write_snapshot(kept.store, path)
     put_back(fresh(), path)
 
-    again = kept.submit("test-patch", payload='{"n":7}', idempotency_key="k7", job_id="another")
+    again = kept.submit("test-patch", payload='{"n":7}', idempotency_key="r7")
     assert (again.accepted, again.job_id, again.replayed) == (True, "r7", True)
-    assert kept.submit("test-patch", payload="{}", idempotency_key="k7").reason == "conflict"
-    final = kept.submit("no-such-class", idempotency_key="k-final")
+    assert kept.submit("test-patch", payload="{}", idempotency_key="r7").reason == "conflict"
+    final = kept.submit("no-such-class", idempotency_key="f1")
     assert (final.reason, final.job_id, final.retry_after_s, final.replayed) == ("unknown_class", "f1", None, True)
     closed = kept.submit(idempotency_key="k-closed-3")
     assert (closed.reason, closed.replayed) == ("admission_closed", True)
@@ -201,7 +202,7 @@ def _remove(queue: OpenQueue, job_id: str, key: str) -> None:
             queue.client.zrem(name, job_id)
         elif queue.client.type(name) == "list":
             queue.client.lrem(name, 0, job_id)
-    queue.client.delete(f"job:{job_id}", f"job:{job_id}:payload", f"idem:{key}", f"ledger:{key}")
+    queue.client.delete(f"job:{job_id}", f"payload:{job_id}")
 
 
 def test_the_same_restore_again_changes_no_job(kept: OpenQueue, path: Path, fresh: Callable[[], Store]) -> None:
@@ -373,9 +374,7 @@ def test_a_restore_killed_in_the_middle_stays_closed_until_the_same_again_comple
 ) -> None:
     kept = open_queue(max_pending=9000, classes=LONG)
     for start in range(0, 4000, 100):
-        asked = [{"id": f"j{n}", "key": f"k{n}", "fp": "f"} for n in range(start, start + 100)]
-        common = {"class": "test-patch", "cost_class": "", "deadline_ms": 0, "payload": "{}"}
-        kept.store.admit([{**one, **common} for one in asked])
+        kept.producer.submit_many(Submission(f"j{n}", "test-patch", "{}") for n in range(start, start + 100))
     write_snapshot(kept.store, path)
     other = tmp_path / "other.jsonl.gz"
     write_snapshot(kept.store, other)

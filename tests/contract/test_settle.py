@@ -18,7 +18,7 @@ def test_a_success_is_final_counted_and_confirmed_in_the_ledger(queue: OpenQueue
     assert queue.settle(job, Outcome.SUCCEEDED, kind=CallKind.OK, reference="inv-7").state == "succeeded"
     telemetry = queue.store.observe()
     assert (telemetry.completions, telemetry.provider.calls, telemetry.counters["met"]) == (1, 1, 1)
-    ledger = queue.client.hgetall(f"ledger:{job.idempotency_key}")
+    ledger = queue.client.hgetall(f"job:{job.job_id}")
     assert ledger["reference"] == "inv-7"
     assert int(ledger["confirmed"]) >= int(ledger["intent"])
 

@@ -80,7 +80,7 @@ def test_a_job_is_posted_with_its_key_and_done(queue: OpenQueue) -> None:
     assert provider.calls == [Seen("/v1/complete", "k1", body)]
     assert (event["job_id"], event["status"], event["attempt"]) == (job_id, 200, 1)
     assert event["latency_s"] < 5
-    assert queue.client.hexists("ledger:k1", "confirmed")
+    assert queue.client.hexists("job:k1", "confirmed")
 
 
 def test_a_retry_has_the_same_key_and_waits_for_its_back_off(queue: OpenQueue) -> None:

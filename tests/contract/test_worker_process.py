@@ -56,7 +56,7 @@ def said(children: Children, event: str) -> int:
 
 
 def intents(queue: OpenQueue) -> int:
-    return sum(1 for _ in queue.client.scan_iter("ledger:*"))
+    return sum(queue.client.hexists(key, "intent") for key in queue.client.scan_iter("job:*"))
 
 
 def test_a_worker_killed_in_mid_call_leaves_at_most_its_slots_unknown_in_time_and_nothing_is_done_twice(

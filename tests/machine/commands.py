@@ -38,7 +38,12 @@ def admit(jobs: list[Arguments]) -> Command:
     def expect(world: World, answer: tuple[Decision, ...]) -> None:
         agree(answer, tuple(decide(world, job) for job in jobs), "the decisions")
 
-    return Command("admit", lambda store: store.admit(jobs), expect, repeatable=True)
+    return Command("admit", lambda store: store.admit([_words(job) for job in jobs]), expect, repeatable=True)
+
+
+def _words(job: Arguments) -> tuple[str | int, ...]:
+    names = ("id", "class", "cost_class", "deadline_ms", "deadline_in_ms", "fp", "payload")
+    return tuple(job[name] for name in names)
 
 
 def claim(worker: str, request: str, slots: int) -> Command:

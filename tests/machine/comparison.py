@@ -22,8 +22,16 @@ def compare(world: World, dump: Dump, clock: Clock) -> None:
     """Fail naming the first thing that differs."""
     _compare_all("job", {job_id: _of_job(job) for job_id, job in world.jobs.items()}, dict(_jobs(world, dump)))
     agree(dump.lists.get("queue:pending", []), world.pending, "queue:pending")
-    _compare_all("decision", dict(_decisions(world)), {key: _decision(f) for key, f in dump.family("idem:")})
-    _compare_all("ledger entry", dict(_entries(world)), {key: _entry(f) for key, f in dump.family("ledger:")})
+    _compare_all(
+        "decision",
+        dict(_decisions(world)),
+        {key: _decision(key, f) for key, f in dump.family("job:") if not f.get("canary")},
+    )
+    _compare_all(
+        "ledger entry",
+        dict(_entries(world)),
+        {key: _entry(f) for key, f in dump.jobs.items() if "intent" in f or "confirmed" in f},
+    )
     _compare_counters(world, dump)
     _compare_records(world, dump)
     _compare_ends(world, clock)
@@ -69,7 +77,7 @@ def _of_job(job: Job) -> dict[str, str]:
 def _jobs(world: World, dump: Dump) -> Iterator[tuple[str, Fields]]:
     for job_id, fields in dump.jobs.items():
         named = _of_job(world.jobs[job_id]) if job_id in world.jobs else fields
-        stored = {**fields, "payload": dump.strings.get(f"job:{job_id}:payload", "gone")}
+        stored = {**fields, "payload": dump.strings.get(f"payload:{job_id}", "gone")}
         yield job_id, {name: stored.get(name, "") for name in named}
 
 
@@ -79,8 +87,9 @@ def _decisions(world: World) -> Iterator[tuple[str, Decided]]:
     )
 
 
-def _decision(fields: Fields) -> Decided:
-    return Decided(fields["job_id"], fields["fp"], fields["accepted"] == "1", fields["reason"], int(fields["retry_at"]))
+def _decision(key: str, fields: Fields) -> Decided:
+    retry_at = int(fields.get("retry_at", 0))
+    return Decided(key, fields["fp"], fields["state"] != "refused", fields.get("reason", ""), retry_at)
 
 
 def _entries(world: World) -> Iterator[tuple[str, Entry]]:
@@ -88,7 +97,7 @@ def _entries(world: World) -> Iterator[tuple[str, Entry]]:
 
 
 def _entry(fields: Fields) -> Entry:
-    return Entry(int(fields.get("intent", 0)), int(fields.get("fence", 0)), int(fields.get("confirmed", 0)))
+    return Entry(int(fields.get("intent", 0)), int(fields.get("intent_fence", 0)), int(fields.get("confirmed", 0)))
 
 
 def _compare_counters(world: World, dump: Dump) -> None:
@@ -153,9 +162,9 @@ def _compare_ends(world: World, clock: Clock) -> None:
     """What is open has no TTL; what has ended goes with everything that belongs to it, at its time."""
     expected: dict[str, int] = {}
     for job_id, job in world.jobs.items():
-        expected |= {f"job:{job_id}": job.ends_at, f"job:{job_id}:payload": job.ends_at}
-    expected |= {f"idem:{key}": decided.ends_at for key, decided in world.decisions.items()}
-    expected |= {f"ledger:{key}": entry.ends_at for key, entry in world.ledger.items()}
-    families = ("job:", "idem:", "ledger:")
+        expected |= {f"job:{job_id}": job.ends_at, f"payload:{job_id}": job.ends_at}
+    refused = {key: decided for key, decided in world.decisions.items() if not decided.accepted}
+    expected |= {f"job:{key}": decided.ends_at for key, decided in refused.items()}
+    families = ("job:", "payload:")
     actual = {key: end for key, end in clock.ends.items() if key.startswith(families)}
     agree(actual, {key: end for key, end in expected.items() if end}, "when what has ended goes")

@@ -7,6 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from sluicegate.keys import PAIRS
+from tests.invariants import full_record
+
 Fields = Mapping[str, str]
 
 # Only what these two streams have taken in since the last look is read; journals are the executor's.
@@ -18,6 +21,7 @@ for _, key in ipairs(redis.call('KEYS', '*')) do
   local kind, value = redis.call('TYPE', key).ok, ''
   if kind == 'hash' then value = redis.call('HGETALL', key)
   elseif kind == 'zset' then value = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
+  elseif kind == 'set' then value = redis.call('SMEMBERS', key)
   elseif kind == 'list' then value = redis.call('LRANGE', key, 0, -1)
   elseif kind == 'string' then value = redis.call('GET', key)
   elseif key == 'control:log' then value = redis.call('XRANGE', key, '(' .. ARGV[1], '+')
@@ -38,6 +42,7 @@ class Dump:
     strings: dict[str, str] = field(default_factory=dict)
     streams: dict[str, list[tuple[str, Fields]]] = field(default_factory=dict)
     ends: dict[str, int] = field(default_factory=dict)
+    pairs: set[str] = field(default_factory=set)
     read_at_ms: int = 0
 
     def family(self, prefix: str) -> Iterator[tuple[str, Fields]]:
@@ -46,7 +51,12 @@ class Dump:
 
     @property
     def jobs(self) -> dict[str, Fields]:
-        return dict(self.family("job:"))
+        """Give the jobs with the fields that a record leaves out while they have their first values."""
+        return {name: full_record(name, fields) for name, fields in self.family("job:") if fields["state"] != "refused"}
+
+    @property
+    def refusals(self) -> dict[str, Fields]:
+        return {name: fields for name, fields in self.family("job:") if fields["state"] == "refused"}
 
     def news(self, stream: str) -> list[Fields]:
         return [fields for _, fields in self.streams.get(stream, [])]
@@ -77,6 +87,8 @@ class Reader:
             dump.hashes[key] = _paired(value)
         elif kind == "zset":
             dump.zsets[key] = {member: float(score) for member, score in _paired(value).items()}
+        elif key == PAIRS:
+            dump.pairs.update(value)
         elif kind == "list":
             dump.lists[key] = value
         elif kind == "string":

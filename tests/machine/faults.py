@@ -23,50 +23,49 @@ class Fault:
 FAULTS: tuple[Fault, ...] = (
     Fault(
         "an old fence may settle",
-        "if not job or digits(job.fence) ~= q.a.fence then return stale(q, job) end",
-        "if not job then return stale(q, job) end",
+        "if not job or digits(job.fence) ~= s.fence then return stale(q, s, job) end",
+        "if not job then return stale(q, s, job) end",
     ),
     Fault(
-        "a job stays in the age index of its class",
-        "    redis.call('ZREM', p .. 'queue:enqueued:' .. class, id)\n",
+        "a job stays in the deadline index of its pair",
+        "    index(q, 'ZREM', p .. 'queue:ready:' .. pair, id)\n",
         "",
     ),
     Fault(
         "a repeated settlement counts its call again",
-        "  if before then return { answer = 'repeat', state = before } end\n",
-        "  if before then\n    if q.a.call then F.count_call(q, job.window, q.a.call.kind) end\n"
-        "    return { answer = 'repeat', state = before }\n  end\n",
+        "  if before then return 'repeat', before end\n",
+        "  if before then\n    if s.kind then F.count_call(q, job.window, s.kind) end\n"
+        "    return 'repeat', before\n  end\n",
     ),
     Fault(
         "a lost job goes straight back to pending",
-        "  J.move(q, job, 'unknown', { losses = losses, cause = cause })\n  return 'unknown'",
-        "  J.move(q, job, 'ready', { losses = losses, worker = '', eligible = q.now })\n  return 'ready'",
+        "  J.move(q, job, 'unknown', { cause = cause })\n  return 'unknown'",
+        "  J.move(q, job, 'ready', { worker = '', eligible = q.now })\n  return 'ready'",
     ),
     Fault(
         "a claim starts jobs under the margin",
-        "if job.deadline - q.now < q.s.timings.margin_ms then\n      expired",
-        "if job.deadline - q.now < 0 then\n      expired",
+        "if job.deadline - q.now < q.s.timings.margin_ms then\n      expire(",
+        "if job.deadline - q.now < 0 then\n      expire(",
     ),
     Fault(
         "a claim pulls in a drain",
-        "  if gate == 'drain' then return nil end\n",
+        "  if gate == 'drain' then return nothing, 0 end\n",
         "",
     ),
     Fault(
         "a repeated key under another payload is no conflict",
-        "if known.fp ~= job.fp then",
-        "if false then",
+        "if fp ~= job.fp then return 2, 'conflict', -1 end",
+        "",
     ),
     Fault(
         "a full cost class is not passed over",
-        "  return costly and costly.max_running > 0\n"
-        "    and redis.call('ZCARD', q.p .. 'running:cost:' .. cost) >= costly.max_running",
-        "  return false",
+        "\n    or room(q, q.p .. 'running:cost:' .. pair.cost, q.s.cost_classes[pair.cost]) <= 0",
+        "",
     ),
     Fault(
         "a refusal that has come due is never decided again",
-        "or retry_at == 0 or retry_at > q.now then return replay(q, known) end",
-        "or true then return replay(q, known) end",
+        "  if retry_at == 0 or retry_at > q.now then\n    count(q, 'replayed')",
+        "  if true then\n    count(q, 'replayed')",
     ),
     Fault(
         "a machine lets a job out of blocked",
@@ -82,8 +81,8 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "the pending limit forgets the delayed",
-        "redis.call('ZCARD', q.p .. 'queue:enqueued') + redis.call('ZCARD', q.p .. 'queue:delayed')",
-        "redis.call('ZCARD', q.p .. 'queue:enqueued')",
+        "local pending = load.ready + load.delayed",
+        "local pending = load.ready",
         hidden=True,
     ),
     Fault(
@@ -94,13 +93,13 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "a canary is pulled after green",
-        "if gate == 'recovering' and not g.green then return",
-        "if gate == 'recovering' then return",
+        "if gate == 'recovering' and not g.green then return take",
+        "if gate == 'recovering' then return take",
         hidden=True,
     ),
     Fault(
         "a repeated claim starts further jobs",
-        "  if last.request ~= q.a.request then return nil end\n",
+        "  if last[1] ~= request then return nil end\n",
         "  if true then return nil end\n",
     ),
     Fault(

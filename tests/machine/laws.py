@@ -16,7 +16,7 @@ from typing import Any
 from sluicegate.job import MOVES, JobState
 from tests.machine.dump import Dump, Fields
 from tests.machine.gate import Gate, read_gate
-from tests.machine.world import FINAL, UNFINISHED
+from tests.machine.world import FINAL
 
 _NO_CONTAINERS = ("queue:settings", "queue:wake", "queue:refusals", "queue:pending")
 _MARGIN = "margin_ms"
@@ -74,18 +74,15 @@ def _places(job: Fields) -> list[tuple[str, str]]:
         return [("queue:canary", job["eligible"])] if state == "ready" else lease
     places = {
         "ready": [
-            ("queue:enqueued", "eligible"), (f"queue:enqueued:{job_class}", "eligible"),
-            (f"queue:fifo:{job_class}:{cost}", "eligible"), (f"queue:ready:{job_class}", "deadline"),
+            (f"queue:fifo:{job_class}:{cost}", "eligible"), (f"queue:ready:{job_class}:{cost}", "deadline"),
         ],
-        "delayed": [("queue:delayed", "ready_at"), ("queue:delayed:deadlines", "deadline")],
-        "running": [
-            ("queue:leases", "lease_end"), (f"running:{job_class}", "lease_end"), (f"running:cost:{cost}", "lease_end"),
-        ],
+        "delayed": [("queue:delayed", "ready_at"), (f"queue:delayed:{job_class}", "deadline")],
+        "running": [("queue:leases", "lease_end"), (f"running:{job_class}", "deadline")],
     }.get(state, [])  # fmt: skip
     if state == "delayed" and cost != "-":
         places = [*places, (f"queue:delayed:cost:{cost}", "ready_at")]
-    if state in UNFINISHED:
-        places = [*places, ("queue:deadlines", "deadline"), (f"queue:deadlines:{job_class}", "deadline")]
+    if state == "running" and cost != "-":
+        places = [*places, (f"running:cost:{cost}", "deadline")]
     aside = [(f"queue:{state}", "0"), (f"queue:{state}:{job_class}", "0")] if state in ("unknown", "blocked") else []
     return [*((name, job[field]) for name, field in places), *aside]
 
@@ -96,18 +93,14 @@ def _difference(found: Mapping[str, Any], expected: Mapping[str, Any]) -> dict[s
 
 
 def indexes_agree(change: Change) -> None:
-    """2: pending list = age index = all ready indexes = all fifo indexes; the deadline index = all unfinished."""
+    """2: pending list = all fifo indexes = all ready indexes; each unfinished job is in one index by deadline."""
     zsets = change.after.zsets
-    ready = sorted(zsets.get("queue:enqueued", {}))
+    ready = sorted(_union(zsets, "queue:fifo:"))
     assert sorted(change.after.lists.get("queue:pending", [])) == ready
-    for prefix in ("queue:enqueued:", "queue:ready:", "queue:fifo:"):
-        assert sorted(_union(zsets, prefix)) == ready, f"{prefix}* is not queue:enqueued"
-    running = set(zsets.get("queue:leases", {})) - set(zsets.get("running:canary", {}))
-    unfinished = sorted({*ready, *zsets.get("queue:delayed", {}), *running})
-    assert sorted(zsets.get("queue:deadlines", {})) == unfinished
-    assert sorted(_union(zsets, "queue:deadlines:")) == unfinished
-    refused = {key for key, fields in change.after.family("idem:") if fields["accepted"] == "0"}
-    assert refused <= set(zsets.get("queue:refusals", {})), "a live refusal is missing from queue:refusals"
+    assert sorted(_union(zsets, "queue:ready:")) == ready, "queue:ready:* is not queue:fifo:*"
+    for pair in (name.removeprefix("queue:fifo:") for name in zsets if name.startswith("queue:fifo:")):
+        assert pair in change.after.pairs, f"nobody knows the pair {pair}"
+    assert set(change.after.refusals) <= set(zsets.get("queue:refusals", {})), "a live refusal is in no queue:refusals"
 
 
 def _union(zsets: Mapping[str, Mapping[str, float]], prefix: str) -> list[str]:
@@ -115,12 +108,10 @@ def _union(zsets: Mapping[str, Mapping[str, float]], prefix: str) -> list[str]:
 
 
 def running_sums_agree(change: Change) -> None:
-    """3: the sum of running:* is the number of leases."""
+    """3: the sum of running:{class} is the number of leases; a cost class has its own."""
     zsets = change.after.zsets
     leases, canaries = len(zsets.get("queue:leases", {})), len(zsets.get("running:canary", {}))
-    of_cost = len(_union(zsets, "running:cost:"))
-    of_class = len(_union(zsets, "running:")) - of_cost - canaries
-    assert of_cost + canaries == leases
+    of_class = len(_union(zsets, "running:")) - len(_union(zsets, "running:cost:")) - canaries
     assert of_class + canaries == leases
 
 
@@ -159,16 +150,13 @@ def unknown_is_left_by_a_record(change: Change) -> None:
 
 
 def one_key_one_job(change: Change) -> None:
-    """7: one key, one job id while it is retained; a refusal makes no job."""
-    for key, fields in change.before.family("idem:"):
-        after = change.after.hashes.get(f"idem:{key}")
-        assert after is None or after["job_id"] == fields["job_id"], f"key {key} has another job id"
-    owners: dict[str, str] = {}
-    for key, fields in change.after.family("idem:"):
-        if fields["accepted"] == "1":
-            assert owners.setdefault(fields["job_id"], key) == key, f"two keys have the job {fields['job_id']}"
-    jobs = {job_id: job["key"] for job_id, job in change.after.jobs.items() if not job["canary"]}
-    assert owners == jobs, f"decisions and jobs differ: {_difference(owners, jobs)}"
+    """7: one key, one record while it is retained: the job, or a refusal, which makes none."""
+    for key, job in change.before.jobs.items():
+        after = change.after.hashes.get(f"job:{key}")
+        assert after is None or after["state"] != "refused", f"the job {key} became a refusal"
+        assert after is None or after.get("fp") == job.get("fp"), f"the key {key} has another payload"
+    payloads = {name.removeprefix("payload:") for name in change.after.strings if name.startswith("payload:")}
+    assert payloads == set(change.after.jobs), f"payloads and jobs differ: {payloads ^ set(change.after.jobs)}"
 
 
 def retries_stay_in_budget(change: Change) -> None:

@@ -118,11 +118,24 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(job_class=st.sampled_from((PLAIN, COSTLY, LIMITED)), count=st.integers(3, 6), cleared=st.booleans())
     def submit_a_crowd(self, job_class: str, count: int, cleared: bool) -> None:
+        """Fill every place; one job of the class waits for its next try."""
         if cleared:
             self.drive.wait(61_000)
             self._do(commands.sweep())
         self._open(True)
+        for job in self._start("w2", job_class, False):
+            self._do(self._settlement(("w2", job), Outcome.NOT_EXECUTED, 4_000, CallKind.REFUSED, 10))
         self._admit(*(self._submission(job_class, 0, "") for _ in range(count)))
+
+    @rule(job_class=CLASSES, ms=st.sampled_from((29_000, 30_001, 46_000)))
+    def come_back_when_due(self, job_class: str, ms: int) -> None:
+        """A producer that was refused asks again, too early or in time."""
+        self._do(commands.order("reject"))
+        sent = self._submission(job_class, 0, "")
+        self._admit(sent)
+        self.drive.wait(ms)
+        self._open(True)
+        self._admit(sent)
 
     @rule(job_class=CLASSES, deadline=st.sampled_from((1, 1_500, 2_000)))
     def submit_too_late(self, job_class: str, deadline: int) -> None:
@@ -143,7 +156,7 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(number=NUMBERS, job_class=CLASSES)
     def submit_under_the_id_of_another(self, number: int, job_class: str) -> None:
         if (sent := _pick(self._submitted, number)) is not None:
-            self._admit({**self._submission(job_class, 0, ""), "id": sent["id"]})
+            self._admit({**self._submission(job_class, 0, ""), "id": sent["id"], "key": sent["key"]})
 
     # Workers.
 
@@ -392,8 +405,9 @@ class QueueMachine(RuleBasedStateMachine):
         self, job_class: str, deadline: int, cost: str, *, key: str = "", payload: str = "{}"
     ) -> dict[str, Any]:
         name = self._next("j")
-        submission = Submission(name, key or name, job_class, payload, cost_class=cost, deadline_in_ms=deadline)
-        return dict(submission.arguments())
+        asked = Submission(key or name, job_class, payload, cost_class=cost, deadline_in_ms=deadline)
+        named = {"id": asked.job_id, "key": asked.idempotency_key, "fp": asked.fingerprint, "payload": payload}
+        return {**named, "class": job_class, "cost_class": cost, "deadline_ms": 0, "deadline_in_ms": deadline}
 
     def _admit(self, *jobs: dict[str, Any]) -> None:
         self._submitted += jobs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sluicegate.errors import UsageError
-from sluicegate.submission import MAX_JOB_ID, MAX_KEY, MAX_PAYLOAD_BYTES, build_submission, new_job_id
+from sluicegate.submission import MAX_KEY, MAX_PAYLOAD_BYTES, build_submission, new_job_id, one_identity
 
 
 def test_ids_sort_by_time_and_differ_within_a_millisecond() -> None:
@@ -15,14 +15,17 @@ def test_ids_sort_by_time_and_differ_within_a_millisecond() -> None:
     assert len({new_job_id(7) for _ in range(1000)}) == 1000
 
 
-def test_the_key_is_the_id_unless_it_is_given() -> None:
+def test_the_id_is_the_key_under_either_name() -> None:
     assert build_submission("lint-fix", "{}", job_id="j1").idempotency_key == "j1"
-    assert build_submission("lint-fix", "{}", job_id="j1", idempotency_key="k1").idempotency_key == "k1"
+    assert one_identity(None, "k1") == one_identity("k1", None) == one_identity("k1", "k1") == "k1"
+    assert one_identity(None, None) is None
+    with pytest.raises(UsageError, match="one identity"):
+        one_identity("j1", "k1")
 
 
 def test_the_fingerprint_is_of_class_and_payload_alone() -> None:
     base = build_submission("lint-fix", "{}", job_id="j1")
-    same = build_submission("lint-fix", "{}", job_id="j2", idempotency_key="k", deadline_s=3, cost_class="browser")
+    same = build_submission("lint-fix", "{}", job_id="j2", deadline_s=3, cost_class="browser")
     assert base.fingerprint == same.fingerprint
     assert base.fingerprint != build_submission("lint-fix", "{ }", job_id="j1").fingerprint
     # Class and payload can't run into each other.
@@ -32,16 +35,12 @@ def test_the_fingerprint_is_of_class_and_payload_alone() -> None:
 @pytest.mark.parametrize(
     ("fields", "named"),
     [
-        ({"job_id": ""}, "job id"),
-        ({"job_id": "a b"}, "job id"),
-        ({"job_id": "x" * (MAX_JOB_ID + 1)}, "job id"),
-        ({"job_id": "é"}, "job id"),
-        ({"job_id": "j1\n"}, "job id"),
+        ({"job_id": ""}, "idempotency key"),
+        ({"job_id": "a b"}, "idempotency key"),
+        ({"job_id": "x" * (MAX_KEY + 1)}, "idempotency key"),
+        ({"job_id": "é"}, "idempotency key"),
+        ({"job_id": "j1\n"}, "idempotency key"),
         ({"job_id": "canary:x"}, "kept for canaries"),
-        ({"job_id": "j1:payload"}, "names payloads"),
-        ({"idempotency_key": ""}, "idempotency key"),
-        ({"idempotency_key": "k" * (MAX_KEY + 1)}, "idempotency key"),
-        ({"idempotency_key": "canary:run:x:1"}, "kept for canaries"),
         ({"job_class": ""}, "class"),
         ({"job_class": "a:\tb"}, "class"),
         ({"cost_class": ""}, "cost class"),
@@ -60,7 +59,5 @@ def test_a_field_outside_its_bound_is_named(fields: dict[str, object], named: st
 
 
 def test_the_bounds_themselves_are_allowed() -> None:
-    submission = build_submission(
-        "c" * 64, "x" * MAX_PAYLOAD_BYTES, job_id="j" * MAX_JOB_ID, idempotency_key="k" * MAX_KEY, deadline_s=0.001
-    )
+    submission = build_submission("c" * 64, "x" * MAX_PAYLOAD_BYTES, job_id="j" * MAX_KEY, deadline_s=0.001)
     assert (submission.size, submission.deadline_in_ms) == (MAX_PAYLOAD_BYTES, 1)

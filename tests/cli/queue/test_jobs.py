@@ -27,12 +27,12 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
 def test_show_gives_the_record_the_decision_and_the_ledger(
     queue: OpenQueue, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    job = queue.started(job_id="j1", idempotency_key="k1", payload='{"path":"a.py"}')
+    job = queue.started(job_id="j1", payload='{"path":"a.py"}')
     code, text = said(capsys, "queue", "show", "j1")
     lines = text.splitlines()
     assert code == 0
     assert lines[:2] == ["job: j1", "state: running"]
-    assert {"class: lint-fix", "key: k1", "attempt: 1", 'payload: {"path":"a.py"}', "worker: w1"} < set(lines)
+    assert {"class: lint-fix", "key: j1", "attempt: 1", 'payload: {"path":"a.py"}', "worker: w1"} < set(lines)
     assert lines[-2].startswith("decision: accepted=1 ")
     assert f"fence={job.fence}" in lines[-1]
     code, text = said(capsys, "queue", "show", "j1", "--json")
@@ -109,7 +109,7 @@ def test_retry_and_fail_settle_by_name_and_asking_settles_by_the_ledger(
 ) -> None:
     for job_id in ("j1", "j2", "j3", "j4"):
         queue.settle(queue.started("send-mail", job_id=job_id), Outcome.UNKNOWN, kind=CallKind.TIMEOUT)
-    queue.client.hset(f"ledger:{queue.record('j3')['key']}", "confirmed", "1")
+    queue.client.hset("job:j3", "confirmed", "1")
     by_name = ("--as", "ada", "--reason", "asked the provider")
     assert said(capsys, "queue", "retry", "j1", *by_name) == (0, "Job j1 is ready now.\n")
     assert said(capsys, "queue", "fail", "j2", *by_name) == (0, "Job j2 is failed now.\n")
