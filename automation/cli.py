@@ -14,18 +14,28 @@ from automation.api import Waiting, start_arguments
 from automation.sentences import history_lines, opening_said, run_row
 from automation.service import Automation, lock_holding_runbooks
 from sluicegate import logs
-from sluicegate.console import Actor, AsJson, Queue, RedisUrl, SettingsFile, Why, fail, opened, person, settings_of
+from sluicegate.console import (
+    Actor,
+    AsJson,
+    Host,
+    Port,
+    Queue,
+    RedisUrl,
+    SettingsFile,
+    Why,
+    command_line,
+    fail,
+    opened,
+    person,
+    settings_of,
+)
 from sluicegate.errors import UsageError
 from sluicegate.replies import RunHistory
-from sluicegate.settings import Settings, parse
 from sluicegate.store import Store
 
-app = typer.Typer(
-    help="Run recoveries: the controller, the webhook receiver, the executor, and their control by named persons.",
-    epilog="Example: sluicegate automation serve --settings sluicegate.yaml",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    add_completion=False,
+app = command_line(
+    "Run recoveries: the controller, the webhook receiver, the executor, and their control by named persons.",
+    "sluicegate automation serve --settings sluicegate.yaml",
 )
 
 RunId = Annotated[str, typer.Argument(help="The run's id.", show_default=False)]
@@ -43,11 +53,11 @@ def serve(
     settings: SettingsFile = None,
     redis_url: RedisUrl = None,
     queue: Queue = None,
-    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
-    port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes a free one.")] = None,
+    host: Host = None,
+    port: Port = None,
 ) -> None:
     """Serve until Ctrl-C or SIGTERM: decide every tick, take webhooks, carry out runs."""
-    in_force = _listening(settings_of(settings, redis_url, queue), host, port)
+    in_force = settings_of(settings, redis_url, queue, {"automation.host": host, "automation.port": port})
     logs.configure()
     asyncio.run(Automation(in_force).serve())
 
@@ -188,10 +198,3 @@ def _waiting(history: RunHistory) -> Waiting:
         at = f"at step {verb}" if verb else "before its first step"
         raise fail(f"Run {history.run.run_id} is {at}, which waits for no person; nothing was changed.")
     return Waiting(verb)
-
-
-def _listening(settings: Settings, host: str | None, port: int | None) -> Settings:
-    """Put the flags over the settings, under the same bounds."""
-    body = settings.model_dump(mode="json")
-    body["automation"].update({key: value for key, value in {"host": host, "port": port}.items() if value is not None})
-    return parse(body, "the command line")

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import signal
 import threading
-from pathlib import Path
 from typing import Annotated
 
 import structlog
@@ -17,28 +16,25 @@ from exporter.app import process_registry, reasons, render
 from exporter.reference import reference as metrics_reference
 from exporter.server import Exporter
 from sluicegate import logs
-from sluicegate.settings import Settings, default_settings, load, parse
+from sluicegate.console import Host, Port, RedisUrl, SettingsFile, command_line, settings_of
+from sluicegate.settings import default_settings, parse
 
-app = typer.Typer(
-    help="Serve the telemetry fields to Prometheus.",
-    epilog="Example: sluicegate exporter serve --redis-url redis://127.0.0.1:6379/0 --port 9108",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    add_completion=False,
+app = command_line(
+    "Serve the telemetry fields to Prometheus.",
+    "sluicegate exporter serve --redis-url redis://127.0.0.1:6379/0 --port 9108",
 )
 
-SettingsFile = Annotated[Path | None, typer.Option("--settings", help="YAML file with the settings.")]
-RedisUrl = Annotated[str | None, typer.Option(help="Address of the queue's Redis; overrides the settings.")]
 Queues = Annotated[
-    list[str] | None, typer.Option("--queue", help="Queue to read; repeat for more. Default: the settings' own.")
+    list[str] | None,
+    typer.Option("--queue", metavar="NAME", help="Queue to read; repeat for more. Default: the settings' own."),
 ]
 
 
 @app.command(epilog="Example: sluicegate exporter serve --queue default --queue nightly --port 9108")
 def serve(
     settings: SettingsFile = None,
-    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
-    port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes a free one.")] = None,
+    host: Host = None,
+    port: Port = None,
     redis_url: RedisUrl = None,
     queue: Queues = None,
 ) -> None:
@@ -47,7 +43,8 @@ def serve(
     told = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: told.set())
-    exporter = Exporter(_settings(settings, redis_url, host, port), _queues(queue))
+    flags = {"exporter.host": host, "exporter.port": port}
+    exporter = Exporter(settings_of(settings, redis_url, flags=flags), _queues(queue))
     exporter.start()
     log = structlog.get_logger("exporter")
     log.info("exporter_listening", url=f"{exporter.url}/metrics", queues=list(exporter.collector.queues))
@@ -62,7 +59,7 @@ def serve(
 def once(settings: SettingsFile = None, redis_url: RedisUrl = None, queue: Queues = None) -> None:
     """Print one scrape; exit 1 when a queue can't be read."""
     logs.configure(logging.ERROR)
-    exporter = Exporter(_settings(settings, redis_url, None, None), _queues(queue))
+    exporter = Exporter(settings_of(settings, redis_url), _queues(queue))
     try:
         scrape = asyncio.run(exporter.collector.scrape())
     finally:
@@ -81,7 +78,7 @@ def acl(
     user: Annotated[str, typer.Option(help="Name of the Redis user.")] = "sluicegate-exporter",
 ) -> None:
     """Print the line that creates the exporter's read-only Redis user; put your own password into it."""
-    names = _queues(queue) or (load(settings).queue,)
+    names = _queues(queue) or (settings_of(settings).queue,)
     typer.echo(acl_user.acl_line(user, names))
 
 
@@ -89,16 +86,6 @@ def acl(
 def reference() -> None:
     """Print the reference of all metrics as Markdown."""
     typer.echo(metrics_reference(), nl=False)
-
-
-def _settings(path: Path | None, redis_url: str | None, host: str | None, port: int | None) -> Settings:
-    """Read the settings and put the flags over them, under the same bounds."""
-    body = load(path).model_dump(mode="json")
-    flags = {"host": host, "port": port}
-    body["exporter"].update({name: value for name, value in flags.items() if value is not None})
-    if redis_url is not None:
-        body["redis_url"] = redis_url
-    return parse(body, "the command line")
 
 
 def _queues(names: list[str] | None) -> tuple[str, ...]:

@@ -14,21 +14,17 @@ from runbooks.lints import lint
 from runbooks.page import page
 from runbooks.plan import plan as plan_run
 from runbooks.show import plan_text, plan_values, runbook_text
+from sluicegate.console import AsJson, Queue, RedisUrl, SettingsFile, command_line, opened, settings_of
 from sluicegate.errors import UsageError
-from sluicegate.settings import Settings, default_settings, load, parse
-from sluicegate.store import Store
+from sluicegate.settings import default_settings, load
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    help="List, show, check, plan and document the recoveries. Nothing here starts or changes a run.",
-    epilog="Example: sluicegate runbooks plan drain-and-recover --queue default",
+app = command_line(
+    "List, show, check, plan and document the recoveries. Nothing here starts or changes a run.",
+    "sluicegate runbooks plan drain-and-recover --queue default",
 )
 
 Name = Annotated[str, typer.Argument(help="The runbook's name.", show_default=False)]
 Folder = Annotated[Path | None, typer.Option("--dir", help="A folder of runbook files, instead of the shipped ones.")]
-SettingsFile = Annotated[Path | None, typer.Option("--settings", help="The settings file; the drill's without one.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("list", epilog="Example: sluicegate runbooks list")
@@ -76,14 +72,15 @@ def plan(
     name: Name,
     folder: Folder = None,
     settings: SettingsFile = None,
-    redis_url: Annotated[str | None, typer.Option("--redis-url", help="The queue's server.")] = None,
-    queue: Annotated[str | None, typer.Option("--queue", help="The queue to plan for.")] = None,
+    redis_url: RedisUrl = None,
+    queue: Queue = None,
     as_json: AsJson = False,
 ) -> None:
     """Plan a run from live figures: exact changes, gate verdicts now, what a rollback would do. Writes nothing."""
     runbook = library.load(name, folder)
-    in_force = _settings(settings, redis_url, queue)
-    telemetry = Store.connect(in_force.redis_url, in_force.queue, read_only=True).observe()
+    in_force = settings_of(settings, redis_url, queue)
+    with opened(in_force, read_only=True) as store:
+        telemetry = store.observe()
     planned = plan_run(runbook, telemetry, in_force)
     if as_json:
         typer.echo(json.dumps(plan_values(planned), indent=2, ensure_ascii=False))
@@ -106,12 +103,3 @@ def docs(
         out.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"The page {out} cannot be written: {error.strerror}.") from error
-
-
-def _settings(path: Path | None, redis_url: str | None, queue: str | None) -> Settings:
-    body = load(path).model_dump(mode="json")
-    if redis_url is not None:
-        body["redis_url"] = redis_url
-    if queue is not None:
-        body["queue"] = queue
-    return parse(body, "the command line")

@@ -8,17 +8,26 @@ from typing import Annotated
 
 import typer
 
-from sluicegate.console import Actor, AsJson, Queue, RedisUrl, SettingsFile, Why, fail, opened, person, settings_of
+from sluicegate.console import (
+    Actor,
+    AsJson,
+    Queue,
+    RedisUrl,
+    SettingsFile,
+    Why,
+    command_line,
+    fail,
+    opened,
+    person,
+    settings_of,
+)
 from sluicegate.gate_sentences import gate_body, gate_lines, log_line, order_said
 from sluicegate.settings import Settings
 from sluicegate.transition import Order
 
-app = typer.Typer(
-    help="Show the gate, and tighten or open it as a named person.",
-    epilog='Example: sluicegate gate drain --as ann --reason "the provider is down"',
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
+app = command_line(
+    "Show the gate, and tighten or open it as a named person.",
+    'sluicegate gate drain --as ann --reason "the provider is down"',
 )
 
 NoPin = Annotated[

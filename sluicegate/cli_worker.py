@@ -11,18 +11,15 @@ from typing import Annotated
 import structlog
 import typer
 
-from sluicegate.console import Queue, RedisUrl, SettingsFile, settings_of
+from sluicegate.console import Queue, RedisUrl, SettingsFile, command_line, settings_of
 from sluicegate.provider_call import ProviderCall
-from sluicegate.settings import Settings, parse
+from sluicegate.settings import Settings
 from sluicegate.store import Store
 from sluicegate.worker import Worker
 
-app = typer.Typer(
-    help="Pull jobs and call the provider, within the gate and the deadlines.",
-    epilog="Example: sluicegate worker run --redis-url redis://127.0.0.1:6379/0 --provider-url http://127.0.0.1:8080",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
+app = command_line(
+    "Pull jobs and call the provider, within the gate and the deadlines.",
+    "sluicegate worker run --redis-url redis://127.0.0.1:6379/0 --provider-url http://127.0.0.1:8080",
 )
 
 
@@ -50,14 +47,10 @@ def run(
 
     Events go to stdout as JSON lines. Redis may come and go.
     """
-    loaded = settings_of(settings, redis_url, queue)
-    body = loaded.model_dump(mode="json")
-    if provider_url is not None:
-        body["provider_url"] = provider_url
-    if max_inflight is not None:
-        body["worker"]["max_inflight"] = max_inflight
+    flags = {"provider_url": provider_url, "worker.max_inflight": max_inflight}
+    in_force = settings_of(settings, redis_url, queue, flags)
     log_to_stdout()
-    asyncio.run(_work(parse(body, "the command line"), worker_id))
+    asyncio.run(_work(in_force, worker_id))
 
 
 async def _work(settings: Settings, worker_id: str | None) -> None:

@@ -1,9 +1,9 @@
-"""Share what the commands on a queue have in common: their options, who gives an order, and what a failure says."""
+"""Share what the commands have in common: their options, who gives an order, and what a failure says."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,20 +13,38 @@ from urllib.parse import urlsplit, urlunsplit
 import typer
 
 from sluicegate.errors import SluicegateError, StoreRejected, StoreUnavailable, UsageError
+from sluicegate.generated import outdated, write
 from sluicegate.settings import Settings, load, parse
 from sluicegate.store import Store
 
-SettingsFile = Annotated[Path | None, typer.Option("--settings", metavar="FILE", help="YAML file with the settings.")]
+SettingsFile = Annotated[
+    Path | None,
+    typer.Option("--settings", metavar="FILE", help="YAML file with the settings; the drill's without one."),
+]
 RedisUrl = Annotated[
     str | None, typer.Option("--redis-url", metavar="URL", help="Address of the queue's Redis; overrides the settings.")
 ]
 Queue = Annotated[str | None, typer.Option("--queue", metavar="NAME", help="The queue; overrides the settings.")]
 Actor = Annotated[str, typer.Option("--as", metavar="NAME", help="Who asks: it is logged.")]
 Why = Annotated[str, typer.Option("--reason", metavar="WHY", help="Why: it is logged.")]
+Host = Annotated[str | None, typer.Option("--host", metavar="ADDRESS", help="Address to listen on.")]
+Port = Annotated[int | None, typer.Option("--port", metavar="N", help="Port to listen on; 0 takes a free one.")]
+Check = Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 when a file is out of date.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 _LONGEST_NAME = 64
 _LONGEST_REASON = 500
+
+
+def command_line(summary: str, example: str) -> typer.Typer:
+    """Make the command line behind a word: its help in one line, and the example that ends it."""
+    return typer.Typer(
+        help=summary,
+        epilog=f"Example: {example}",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
 
 
 @dataclass(frozen=True)
@@ -52,12 +70,26 @@ def _one_line(option: str, text: str, longest: int) -> str:
     return line
 
 
-def settings_of(path: Path | None, redis_url: str | None = None, queue: str | None = None) -> Settings:
-    """Read the settings and put the flags over them, under the same bounds."""
+def settings_of(
+    path: Path | None,
+    redis_url: str | None = None,
+    queue: str | None = None,
+    flags: Mapping[str, object] | None = None,
+) -> Settings:
+    """Read the settings and put the flags over them, under the same bounds.
+
+    `flags` are further ones by the setting they stand for, `exporter.port` for one; None is a flag that was not given.
+    """
+    named = {"redis_url": redis_url, "queue": queue, **(flags or {})}
+    given = {name: value for name, value in named.items() if value is not None}
     loaded = load(path)
-    flags = {"redis_url": redis_url, "queue": queue}
-    given = {name: value for name, value in flags.items() if value is not None}
-    return parse({**loaded.model_dump(mode="json"), **given}, "the command line") if given else loaded
+    if not given:
+        return loaded
+    body = loaded.model_dump(mode="json")
+    for name, value in given.items():
+        section, _, setting = name.rpartition(".")
+        (body[section] if section else body)[setting] = value
+    return parse(body, "the command line")
 
 
 @contextmanager
@@ -89,6 +121,17 @@ def shown(url: str) -> str:
     if parts.password is None:
         return url
     return urlunsplit(parts._replace(netloc=f"***@{parts.netloc.rpartition('@')[2]}"))
+
+
+def write_generated(files: Mapping[Path, str], *, check: bool, command: str) -> None:
+    """Write the files that are out of date and name them; with `check` only name them, and exit 1 if there are any."""
+    changed = outdated(files) if check else write(files)
+    for path in changed:
+        typer.echo(f"{'out of date' if check else 'written'}: {path}")
+    if check and changed:
+        typer.echo(f"`{command}` with the same options writes them anew.", err=True)
+        raise typer.Exit(1)
+    typer.echo(f"{len(files) - len(changed)} of {len(files)} files were up to date.")
 
 
 def fail(sentence: str, hint: str = "") -> SluicegateError:
