@@ -125,7 +125,7 @@ def test_a_taken_port_is_one_sentence_a_hint_and_exit_2(repository: Path) -> Non
         (("serve", "--port", "70000"), "exporter.port"),
         (("serve", "--host", "no-such-host.invalid"), "no-such-host.invalid"),
         (("once", "--queue", "No Queue"), "--queue No Queue"),
-        (("once", "--redis-url", "http://127.0.0.1"), "http://127.0.0.1"),
+        (("once", "--redis-url", "http://127.0.0.1"), "not a Redis address"),  # it may hold a password
         (("acl", "--queue", "a*"), "--queue a*"),
         (("serve", "--settings", "no/such/file.yaml"), "no/such/file.yaml"),
         (("serve", "--redis"), "--redis"),
