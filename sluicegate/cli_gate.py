@@ -21,9 +21,9 @@ from sluicegate.console import (
     person,
     settings_of,
 )
+from sluicegate.gate_events import Order
 from sluicegate.gate_sentences import gate_body, gate_lines, log_line, order_said
 from sluicegate.settings import Settings
-from sluicegate.transition import Order
 
 app = command_line(
     "Show the gate, and tighten or open it as a named person.",

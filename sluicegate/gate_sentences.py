@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sluicegate.gate import Admission, DrainState, PinReason
+from sluicegate.gate_events import Answer, Order
 from sluicegate.replies import GateAnswer, GateLogEntry
 from sluicegate.telemetry import GateView, Telemetry
-from sluicegate.transition import Answer, Order
 
 BY_NAME = "--as NAME --reason WHY"
 _OPEN = f"`sluicegate gate open {BY_NAME}`"

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 
 from sluicegate.gate import GateState, RawEdit, RollbackReason, Runbook, Stored
-from sluicegate.policy import Action
-from sluicegate.transition import (
+from sluicegate.gate_events import (
     Answer,
     Apply,
     Event,
@@ -24,10 +23,10 @@ from sluicegate.transition import (
     Person,
     Step,
     StepMove,
-    Transition,
     Trigger,
-    transition,
 )
+from sluicegate.policy import Action
+from sluicegate.transition import Transition, transition
 
 Rule = Callable[[GateState, Event], Transition]
 

@@ -21,10 +21,7 @@ import redis
 
 from sluicegate import keys
 from sluicegate.gate import DrainState, GateState, RollbackReason, Stored
-from sluicegate.policy import Action
-from sluicegate.settings import Contract
-from sluicegate.store import Store
-from sluicegate.transition import (
+from sluicegate.gate_events import (
     Answer,
     Apply,
     Event,
@@ -36,6 +33,9 @@ from sluicegate.transition import (
     Step,
     StepMove,
 )
+from sluicegate.policy import Action
+from sluicegate.settings import Contract
+from sluicegate.store import Store
 from tests.contract.gate_rows_storage import (
     CANARY_FENCE,
     CANARY_ID,

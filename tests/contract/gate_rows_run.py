@@ -12,9 +12,10 @@ import redis
 from sluicegate import keys
 from sluicegate.errors import StoreRejected
 from sluicegate.gate import DrainState, GateState, Stored
+from sluicegate.gate_events import Event, HandEdit, Happening
 from sluicegate.settings import Contract
 from sluicegate.store import Store
-from sluicegate.transition import Event, HandEdit, Happening, Transition, transition
+from sluicegate.transition import Transition, transition
 from tests.contract.gate_rows_doorway import Answers, Doorway, details_for
 from tests.contract.gate_rows_reading import Entry, Reading, answers, ask, reading
 from tests.contract.gate_rows_storage import (

@@ -12,10 +12,10 @@ import redis
 
 from sluicegate import functions, keys
 from sluicegate.gate import DrainState, PinReason, RollbackReason, Runbook
+from sluicegate.gate_events import Order, StepMove
 from sluicegate.job import MOVES
 from sluicegate.policy import Thresholds
 from sluicegate.settings import Contract, default_settings
-from sluicegate.transition import Order, StepMove
 
 # The state that follows is a variable there; every state has its own key.
 _BUILT = {"queue:"}

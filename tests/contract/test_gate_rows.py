@@ -15,9 +15,10 @@ import redis
 from drill.server import QueueServer
 from sluicegate import keys
 from sluicegate.gate import DrainState, GateState, Runbook, Stored
+from sluicegate.gate_events import Answer, Event, Order, Person
 from sluicegate.keys import Keys
 from sluicegate.settings import default_settings
-from sluicegate.transition import Answer, Event, Order, Person, Transition, transition
+from sluicegate.transition import Transition, transition
 from tests.contract.gate_rows_run import Runner
 from tests.contract.gate_rows_storage import RUN_ID, Details, Storage
 from tests.contract.gate_rows_table import ROWS, Table, state_kind

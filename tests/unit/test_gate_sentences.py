@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from sluicegate.gate import DrainState, PinReason
+from sluicegate.gate_events import Answer, Order
 from sluicegate.gate_sentences import gate_lines, order_said, unblocks
 from sluicegate.replies import GateAnswer
 from sluicegate.telemetry import GateView, Telemetry
-from sluicegate.transition import Answer, Order
 from tests.readings import EMPTY, OPEN_GATE, live
 
 

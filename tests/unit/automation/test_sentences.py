@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from automation.sentences import opening_said
+from sluicegate.gate_events import Answer
 from sluicegate.replies import GateAnswer
-from sluicegate.transition import Answer
 
 
 @pytest.mark.parametrize("answer", Answer)

@@ -8,8 +8,7 @@ from typing import Any
 
 from sluicegate import transition as rules
 from sluicegate.gate import DrainState, GateState, PinReason, RawEdit, Runbook, Stored, raw_reading
-from sluicegate.policy import Action
-from sluicegate.transition import (
+from sluicegate.gate_events import (
     Answer,
     Apply,
     Event,
@@ -20,9 +19,10 @@ from sluicegate.transition import (
     Person,
     Step,
     StepMove,
-    Transition,
     Trigger,
 )
+from sluicegate.policy import Action
+from sluicegate.transition import Transition
 from tests.gate_events import Rule
 
 _REAL = rules.transition

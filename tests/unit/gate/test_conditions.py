@@ -8,8 +8,9 @@ from dataclasses import dataclass, fields
 import pytest
 
 from sluicegate.gate import DrainState, GateState, PinReason, RollbackReason, Runbook, Stored, effective_pin
+from sluicegate.gate_events import Apply
 from sluicegate.policy import Action, Figures, Thresholds, decide, exit_condition_holds
-from sluicegate.transition import Apply, transition
+from sluicegate.transition import transition
 from tests.gate_events import describe_state
 from tests.unit.gate.conditions import AGES, CONDITIONS, SLACKS, Condition, Provider, figures
 from tests.unit.gate.view import Explored, View

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sluicegate.gate import GateState
-from sluicegate.transition import Answer, Step, StepMove
+from sluicegate.gate_events import Answer, Step, StepMove
 from tests.gate_events import all_events, covering_rows
 from tests.unit.gate.properties import PROPERTIES
 from tests.unit.gate.view import Explored

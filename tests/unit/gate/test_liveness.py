@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 import pytest
 
 from sluicegate.gate import DrainState, GateState, Runbook, Stored, effective_pin
-from sluicegate.policy import Action, Thresholds, decide
-from sluicegate.transition import (
+from sluicegate.gate_events import (
     Apply,
     Event,
     Happening,
@@ -20,8 +19,9 @@ from sluicegate.transition import (
     Step,
     StepMove,
     Trigger,
-    transition,
 )
+from sluicegate.policy import Action, Thresholds, decide
+from sluicegate.transition import transition
 from tests.gate_events import Exploration, Rule, describe_event, describe_state
 from tests.unit.gate.conditions import HEALTHY, figures
 from tests.unit.gate.view import Explored

@@ -12,8 +12,7 @@ from dataclasses import replace
 import pytest
 
 from sluicegate.gate import DrainState, GateState, RollbackReason, Runbook, Stored
-from sluicegate.policy import Action, Thresholds, decide
-from sluicegate.transition import (
+from sluicegate.gate_events import (
     Apply,
     Event,
     HandEdit,
@@ -24,8 +23,9 @@ from sluicegate.transition import (
     Step,
     StepMove,
     Trigger,
-    transition,
 )
+from sluicegate.policy import Action, Thresholds, decide
+from sluicegate.transition import transition
 from tests.gate_events import all_events, describe_event, describe_state
 from tests.unit.gate.conditions import HEALTHY, Condition, Provider, figures
 from tests.unit.gate.view import Explored, Seen, View

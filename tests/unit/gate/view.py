@@ -18,7 +18,7 @@ from sluicegate.gate import (
     effective_pin,
     pulls_backlog,
 )
-from sluicegate.transition import Answer, Apply, Event, HandEdit, Happening, OpenRun, Person, Step, Trigger
+from sluicegate.gate_events import Answer, Apply, Event, HandEdit, Happening, OpenRun, Person, Step, Trigger
 from tests.gate_events import Exploration, Row
 
 _TIGHTNESS = {DrainState.ADMIT: 0, DrainState.REJECT_NEW: 1, DrainState.RECOVERING: 2, DrainState.DRAIN: 3}

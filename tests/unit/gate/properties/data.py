@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sluicegate.gate import DrainState, GateState, PinReason, Stored
-from sluicegate.transition import Answer, Apply, Happening, Person
+from sluicegate.gate_events import Answer, Apply, Happening, Person
 from tests.unit.gate.properties.registry import Rules, same_gate
 from tests.unit.gate.view import Seen
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sluicegate.gate import RollbackReason, Runbook, Stored
+from sluicegate.gate_events import Answer, Apply, HandEdit, Happening, Order, StepMove
 from sluicegate.policy import Action
-from sluicegate.transition import Answer, Apply, HandEdit, Happening, Order, StepMove
 from tests.unit.gate.properties.registry import Rules, closed_with_reason, is_order, is_step
 from tests.unit.gate.view import Seen
 

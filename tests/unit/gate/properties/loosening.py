@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sluicegate.gate import DrainState, GateState, PinReason, RawEdit, Stored
+from sluicegate.gate_events import Answer, Apply, HandEdit, Happening, OpenRun, Order, Person, Step, StepMove
 from sluicegate.policy import Action
-from sluicegate.transition import Answer, Apply, HandEdit, Happening, OpenRun, Order, Person, Step, StepMove
 from tests.unit.gate.properties.registry import Rules, is_step, same_gate
 from tests.unit.gate.view import Seen
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sluicegate.gate import DrainState, RollbackReason, Runbook, Stored
-from sluicegate.transition import Answer, Order, Person
+from sluicegate.gate_events import Answer, Order, Person
 from tests.unit.gate.properties.registry import Rules, closed_with_reason, is_order, same_gate
 from tests.unit.gate.view import Seen
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from sluicegate.gate import DrainState, GateState
-from sluicegate.transition import Order, Person, Step, StepMove
+from sluicegate.gate_events import Order, Person, Step, StepMove
 from tests.unit.gate.view import Seen, View
 
 Check = Callable[[Seen], bool]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sluicegate.gate import DrainState, PinReason, RollbackReason, Runbook
+from sluicegate.gate_events import Answer, Apply, Happening, OpenRun, Order, Person, StepMove
 from sluicegate.policy import Action
-from sluicegate.transition import Answer, Apply, Happening, OpenRun, Order, Person, StepMove
 from tests.unit.gate.properties.registry import Rules, closed_with_reason, is_step, same_gate
 from tests.unit.gate.view import Seen, View
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sluicegate.gate import DrainState, RollbackReason
+from sluicegate.gate_events import Apply, Overdue
 from sluicegate.policy import Action
-from sluicegate.transition import Apply, Overdue
 from tests.unit.gate.properties.registry import Rules
 from tests.unit.gate.view import Seen
 
