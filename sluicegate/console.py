@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import urlsplit, urlunsplit
 
 import typer
 
 from sluicegate.errors import SluicegateError, StoreRejected, StoreUnavailable, UsageError
 from sluicegate.generated import outdated, write
+from sluicegate.redis_address import shown
 from sluicegate.settings import Settings, load, parse
 from sluicegate.store import Store
 
@@ -113,14 +113,6 @@ def opened(settings: Settings, *, read_only: bool = False) -> Iterator[Store]:
 def _first_line(error: Exception) -> str:
     line = (str(error).splitlines() or ["no reason given"])[0].strip()
     return f"{re.sub(r'[.]+$', '', line)}."
-
-
-def shown(url: str) -> str:
-    """Give an address without its password."""
-    parts = urlsplit(url)
-    if parts.password is None:
-        return url
-    return urlunsplit(parts._replace(netloc=f"***@{parts.netloc.rpartition('@')[2]}"))
 
 
 def write_generated(files: Mapping[Path, str], *, check: bool, command: str) -> None:

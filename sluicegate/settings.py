@@ -14,6 +14,7 @@ import os
 import re
 from collections.abc import Mapping
 from enum import StrEnum
+from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
@@ -27,6 +28,11 @@ from sluicegate.policy import Thresholds
 _NAME = r"^[a-z][a-z0-9]*([-_][a-z0-9]+)*$"
 # What a faster profile leaves alone: pacing and floors that depend on the machine, not on the jobs.
 _NOT_SCALED = frozenset({"tick_s", "canary_latency_floor_s", "sweep_ms"})
+# Far more than the longest settings; a file that stands for more is a mistake.
+_MOST_VALUES = 100_000
+# The functions count in whole ms, and Redis takes no expiry of 0; far ahead, their instants are no exact numbers.
+_SHORTEST_S = 0.001
+_LONGEST_S = 10 * 365 * 86_400
 # What no error and no listing repeats.
 SECRETS = frozenset({"token", "redis_url"})
 
@@ -144,6 +150,7 @@ class Contract(_Model):
                     f"{self.timings.margin_s:g}"
                 )
         _check_thresholds(self.thresholds)
+        _check_durations(self)
         _check_pairs(self.timings)
         if list(self.ramp_percents) != sorted(set(self.ramp_percents)) or self.ramp_percents[-1:] != (100,):
             raise ValueError("ramp_percents must grow and end at 100")
@@ -356,6 +363,19 @@ class Settings(_Model):
         return self
 
 
+def _check_durations(contract: Contract) -> None:
+    durations = {
+        "lease_ms": contract.lease_ms / 1000,
+        "expected_service_s": contract.expected_service_s,
+        "burn_down_min_age_fall_s": contract.burn_down_min_age_fall_s,
+        **{f"deadline_s of class {name!r}": declared.deadline_s for name, declared in contract.classes.items()},
+        **dict(contract.timings),
+    }
+    for name, seconds in durations.items():
+        if not _SHORTEST_S <= seconds <= _LONGEST_S:
+            raise ValueError(f"{name} is {seconds:g} s, not from 1 ms to 10 years")
+
+
 def _check_pairs(timings: Timings) -> None:
     for least, most in (
         ("call_timeout_min_s", "call_timeout_max_s"),
@@ -475,11 +495,30 @@ def _read(path: Path) -> dict[str, Any]:
         body = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise SettingsError(f"The settings file {path} cannot be read: {error.strerror}.") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except RecursionError as error:
+        raise SettingsError(f"The settings file {path} is nested too deeply to be settings.") from error
+    except (yaml.YAMLError, ValueError) as error:
         raise SettingsError(f"The settings file {path} is not valid YAML.", str(error)) from error
     if not isinstance(body, dict):
         raise SettingsError(f"The settings file {path} must hold a mapping, not {type(body).__name__}.")
+    if _holds_more_than(_MOST_VALUES, body):
+        raise SettingsError(
+            f"The settings file {path} holds more than {_MOST_VALUES} values.",
+            "An alias (*name) stands for everything that its anchor holds.",
+        )
     return body
+
+
+def _holds_more_than(most: int, body: object) -> bool:
+    """Count values, an alias as all it stands for: a few lines of YAML can stand for more than a memory holds."""
+    count, left = 0, [body]
+    while left and count <= most:
+        value = left.pop()
+        count += 1
+        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        # No more of a long list than can matter.
+        left.extend(islice(inner, most + 1))
+    return count > most
 
 
 def _put(body: dict[str, Any], where: tuple[str, ...], value: str) -> None:

@@ -17,10 +17,10 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from sluicegate import functions, keys, replies
+from sluicegate import functions, keys, redis_address, replies
 from sluicegate.admission import Decision
 from sluicegate.connections import Connections
-from sluicegate.errors import StoreRejected, StoreUnavailable, UsageError
+from sluicegate.errors import StoreRejected, StoreUnavailable
 from sluicegate.keys import Keys
 from sluicegate.telemetry import Telemetry
 
@@ -60,6 +60,7 @@ class Store:
         timeout_s: float = 1.0,
     ) -> Self:
         """Prepare a store; does no I/O. Raises UsageError on an address that is not a Redis URL."""
+        redis_address.check(url)
         try:
             client = redis.Redis.from_url(
                 url,
@@ -72,9 +73,10 @@ class Store:
                 # CLIENT SETINFO is one more command than a read-only user needs.
                 driver_info=None,
             )
-        except ValueError as error:
-            # The address may hold a password, so it is not repeated.
-            raise UsageError("This is not a Redis address.", "Use redis://HOST:PORT/DB or rediss://….") from error
+            pool = client.connection_pool
+            pool.connection_class(**pool.connection_kwargs)  # finds an option that there is not; connects to nothing
+        except (ValueError, TypeError) as error:
+            raise redis_address.not_taken() from error
         return cls(client, queue, read_only=read_only, owns_client=True)
 
     @property

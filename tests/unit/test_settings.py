@@ -129,6 +129,11 @@ def test_an_empty_section_takes_the_environment(tmp_path: Path) -> None:
         ({"thresholds": {"drain_provider_timeout_rate": 0}}, "drain_provider_timeout_rate is 0", "above 0"),
         ({"thresholds": {"drain_min_failed": 0}}, "drain_min_failed is 0", "at least 1"),
         ({"thresholds": {"drain_age_p95_seconds": float("nan")}}, "drain_age_p95_seconds nan", "finite"),
+        ({"timings": {"run_cooldown_s": 0.0004}}, "run_cooldown_s is 0.0004 s", "from 1 ms to 10 years"),
+        ({"timings": {"provider_window_s": 1e-9}}, "provider_window_s is 1e-09 s", "from 1 ms to 10 years"),
+        ({"timings": {"tick_s": 1e9}}, "tick_s is 1e+09 s", "from 1 ms to 10 years"),
+        ({"classes": {"a": {"deadline_s": 1e300}}}, "deadline_s of class 'a' is 1e+300 s", "from 1 ms to 10 years"),
+        ({"lease_ms": 10**12}, "lease_ms is 1e+09 s", "from 1 ms to 10 years"),
     ],
 )
 def test_a_bad_value_is_named_with_its_bound(fields: dict[str, Any], field: str, bound: str) -> None:
@@ -180,6 +185,28 @@ def test_a_bad_file_is_named(text: str, message: str, environment: dict[str, str
         load(path, environment)
     assert str(path) in refused.value.message
     assert message in refused.value.message
+
+
+_ALIASES = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: " + "[" * 5000 + "]" * 5000, "nested too deeply"),
+        ("a: " + "{a: " * 5000 + "}" * 5000, "nested too deeply"),
+        ("a0: &a0 [x]\n" + _ALIASES, "more than 100000 values"),
+        ("a: &a [*a]\n", "more than 100000 values"),
+        ("contract: {classes: {a: {deadline_s: 9, canary: &a {b: *a}}}}\n", "more than 100000 values"),
+        ("a: 2020-13-45\n", "is not valid YAML"),
+    ],
+    ids=["deep-list", "deep-mapping", "aliases-of-aliases", "a-list-in-itself", "a-canary-in-itself", "no-such-day"],
+)
+def test_a_file_that_stands_for_more_than_settings_is_named_at_once(text: str, message: str, tmp_path: Path) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(SettingsError, match=message) as refused:
+        load(path, {})
+    assert str(path) in refused.value.message
 
 
 def test_a_file_that_is_missing_or_no_text_is_named(tmp_path: Path) -> None:
