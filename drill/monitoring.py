@@ -22,19 +22,9 @@ def find_prometheus() -> Program:
     return require("Prometheus", ("prometheus",), "prometheus")
 
 
-def find_promtool() -> Program:
-    """Return the program that checks rule files; raise UsageError that names the package when it is missing."""
-    return require("promtool", ("promtool",), "prometheus")
-
-
 def find_alertmanager() -> Program:
     """Return the Alertmanager program, Debian's name first; raise UsageError that names the package."""
     return require("Alertmanager", ("prometheus-alertmanager", "alertmanager"), "prometheus-alertmanager")
-
-
-def find_amtool() -> Program:
-    """Return the program that checks Alertmanager's configuration; raise UsageError that names the package."""
-    return require("amtool", ("amtool",), "prometheus-alertmanager")
 
 
 @dataclass(frozen=True)

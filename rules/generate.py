@@ -19,7 +19,6 @@ from rules.routing import (
 from rules.scope import Scope
 from rules.unit_tests import TestMaker
 from sluicegate.errors import SettingsError
-from sluicegate.generated import write
 from sluicegate.records import RECORDS, AlertName, Record
 from sluicegate.settings import Settings
 
@@ -125,10 +124,3 @@ def render_all(settings: Settings, out: Path, *, bearer_token_file: Path | None 
 def render_pages(settings: Settings, out: Path) -> dict[Path, str]:
     """Render the runbook page of every alert, by where it belongs."""
     return {out / f"{alert.name}.md": render_runbook_page(alert) for alert in catalogue(settings)}
-
-
-def write_all(settings: Settings, out_dir: Path, *, bearer_token_file: Path | None = None) -> tuple[Path, ...]:
-    """Write the three files into a folder, which is made, and return their paths: rules, tests, Alertmanager."""
-    files = render_all(settings, out_dir, bearer_token_file=bearer_token_file)
-    write(files)
-    return tuple(files)

@@ -15,7 +15,6 @@ from runbooks.verdict import CheckResult, Verdict, any_of
 from sluicegate.gate import RollbackReason
 from sluicegate.telemetry import Telemetry
 
-API_VERSION = "sluicegate/v1"
 CLOSED = "closed"
 
 

@@ -1,7 +1,7 @@
 """Say what the gate is: its states, pins and reasons, and how it reads (SPEC §6). Pure.
 
-`gate_events.py` says what can happen to it, `transition.py` which move may follow which; the functions in `functions/` enforce the same, and a test runs both
-through the same rows.
+`gate_events.py` says what can happen to it, `transition.py` which move may follow which; the functions in
+`functions/` enforce the same, and a test runs both through the same rows.
 """
 
 from __future__ import annotations

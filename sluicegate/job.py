@@ -21,7 +21,6 @@ class JobState(StrEnum):
 
 
 FINAL_STATES = frozenset({JobState.SUCCEEDED, JobState.FAILED, JobState.EXPIRED})
-UNFINISHED_STATES = frozenset({JobState.READY, JobState.DELAYED, JobState.RUNNING})
 
 # What may follow what; anything else is a bug. `accepted` of SPEC §4 is ready or delayed.
 MOVES: dict[JobState, frozenset[JobState]] = {

@@ -13,15 +13,6 @@ from sluicegate.telemetry import Telemetry
 _SILENT_MS = 2000
 
 
-def lasted(full_s: float) -> Condition:
-    """Wait until the phase has lasted so many seconds of the full profile."""
-    return Condition(
-        f"{full_s:g} s of the full profile have passed",
-        lambda view: view.phase_s >= full_s,
-        lambda view: f"{view.phase_s:.1f} s",
-    )
-
-
 def healthy_for(full_s: float) -> Condition:
     """Wait until jobs were accepted for so long, with the gate open."""
 

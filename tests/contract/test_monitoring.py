@@ -20,9 +20,7 @@ from drill.monitoring import (
     Prometheus,
     PrometheusOptions,
     find_alertmanager,
-    find_amtool,
     find_prometheus,
-    find_promtool,
 )
 from sluicegate.errors import UsageError
 
@@ -126,7 +124,7 @@ def test_a_bad_routing_is_reported_in_alertmanagers_words(children: Children) ->
 def test_says_what_runs(children: Children) -> None:
     assert Prometheus(children, PrometheusOptions((), {})).describe().startswith("Prometheus ")
     assert Alertmanager(children, "").describe().startswith("Alertmanager ")
-    for program in (find_prometheus(), find_alertmanager(), find_promtool(), find_amtool()):
+    for program in (find_prometheus(), find_alertmanager()):
         assert program.version[0].isdigit()
         assert program.path.exists()
 
@@ -135,9 +133,7 @@ def test_says_what_runs(children: Children) -> None:
     ("find", "package"),
     [
         (find_prometheus, "prometheus"),
-        (find_promtool, "prometheus"),
         (find_alertmanager, "prometheus-alertmanager"),
-        (find_amtool, "prometheus-alertmanager"),
     ],
 )
 def test_a_missing_program_names_its_debian_package(

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from rules.generate import ALERTMANAGER_FILE, catalogue, render_alertmanager, write_all
+from rules.generate import ALERTMANAGER_FILE, catalogue, render_alertmanager, render_all
 from rules.routing import AUTOMATION_RECEIVER, HEARTBEAT_RECEIVER, NOBODY_RECEIVER, PAGES_RECEIVER
+from sluicegate.generated import write
 from sluicegate.settings import default_settings
 from tests.unit.rules.settings import ALL
 
@@ -24,7 +25,7 @@ def amtool(*words: str) -> str:
 
 @pytest.mark.parametrize("name", ALL)
 def test_configuration_is_valid(name: str, tmp_path: Path) -> None:
-    write_all(ALL[name](), tmp_path)
+    write(render_all(ALL[name](), tmp_path))
 
     assert "SUCCESS" in amtool("check-config", str(tmp_path / ALERTMANAGER_FILE))
 
@@ -50,7 +51,7 @@ def test_configuration_with_a_token_file_is_valid(tmp_path: Path) -> None:
     ],
 )
 def test_an_alert_reaches_who_must_hear_it(alert: str, receivers: tuple[str, ...], tmp_path: Path) -> None:
-    write_all(default_settings(), tmp_path)
+    write(render_all(default_settings(), tmp_path))
     labels = next(one.labels for one in catalogue(default_settings()) if one.name == alert)
 
     said = amtool(
@@ -66,7 +67,7 @@ def test_an_alert_reaches_who_must_hear_it(alert: str, receivers: tuple[str, ...
 
 
 def test_a_stranger_s_alert_reaches_nobody(tmp_path: Path) -> None:
-    write_all(default_settings(), tmp_path)
+    write(render_all(default_settings(), tmp_path))
 
     said = amtool("config", "routes", "test", f"--config.file={tmp_path / ALERTMANAGER_FILE}", "alertname=DiskFull")
 

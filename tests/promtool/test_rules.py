@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from rules.generate import write_all
+from rules.generate import render_all
 from rules.promtool import find_promtool, run_tests
+from sluicegate.generated import write
 from sluicegate.records import AlertName
 from sluicegate.settings import default_settings
 from tests.unit.rules.settings import ALL
@@ -52,7 +53,7 @@ def test_rules_pass_their_tests_whatever_the_settings(name: str) -> None:
 @pytest.mark.parametrize("name", MUTANTS)
 def test_generated_tests_notice_a_rule_that_is_wrong(name: str, tmp_path: Path) -> None:
     right, wrong, alert = MUTANTS[name]
-    rules, tests, _ = write_all(default_settings(), tmp_path)
+    rules, tests, _ = write(render_all(default_settings(), tmp_path))
     head, *all_tests = tests.read_text().split("\n  - name: ")
     tests.write_text("\n  - name: ".join([head, *(test for test in all_tests if test.startswith(f'"{alert},'))]))
 

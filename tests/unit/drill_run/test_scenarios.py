@@ -51,8 +51,6 @@ RUN = history(entry(6, "snapshot", "done"), state="rolled_back")
 ALIVE = WorkerView("worker-2", 150, 1, 2, "")
 
 CASES: list[tuple[str, Condition, View, bool]] = [
-    ("not yet", conditions.lasted(6), view(), False),
-    ("long enough", conditions.lasted(5), view(), True),
     ("healthy", conditions.healthy_for(5), view(submissions=ACCEPTED), True),
     ("nobody submits", conditions.healthy_for(5), view(), False),
     ("gate closed", conditions.healthy_for(5), view(submissions=ACCEPTED, telemetry=sample(10, "drain")), False),
