@@ -26,11 +26,11 @@ from sluicegate.console import (
     opened,
     person,
     settings_of,
-    shown,
 )
 from sluicegate.errors import StoreError
 from sluicegate.producer import Producer
 from sluicegate.queue_sentences import decision_sentence, job_lines, stats_body, stats_lines
+from sluicegate.redis_address import shown
 from sluicegate.setting_rows import setting_rows
 from sluicegate.settings import Settings
 from sluicegate.store import Store
