@@ -8,7 +8,7 @@ GENERATED := rules/generated dashboards/generated docs/runbooks docs/reference
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup drill test slow gate-rows check generate lock fresh clean
+.PHONY: help setup drill test slow gate-rows bench-queue check generate lock fresh clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ generate: setup ## Write everything generated anew: rules, dashboards, the pages
 	  name=$$(basename $$file .yaml); \
 	  $(BIN)/python -m sluicegate runbooks docs $$name --out docs/runbooks/$$name.md; \
 	done
+
+bench-queue: setup ## Measure the queue beside redis-py and its peers, and write bench-results/queue.json; ARGS="--short --rounds 3"
+	@$(BIN)/python -m bench.queue_bench $(ARGS)
 
 lock: ## Resolve pyproject.toml into requirements.lock; ARGS=--upgrade takes newer versions
 	@scripts/lock $(ARGS)

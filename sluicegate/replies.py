@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ Flat = Sequence[Any]
 
 # How many values each part of a flat answer has.
 _CLAIM_HEAD, _JOB_WIDTH, _EVENT_WIDTH = 6, 12, 4
-_ADMISSION_WIDTH, _SETTLED_WIDTH = 3, 5
+_SETTLED_WIDTH = 5
 _STORED = 2
 
 
@@ -304,13 +304,19 @@ class WorkerView:
         return cls(body["id"], int(body["seen_ms_ago"]), int(body["epoch"]), int(body["inflight"]), body["report"])
 
 
-def admissions(ids: Sequence[str], answer: Flat) -> tuple[Decision, ...]:
-    """Parse the decisions on these ids, which follow the epoch."""
-    decisions = []
-    for job_id, at in zip(ids, range(1, len(answer), _ADMISSION_WIDTH), strict=True):
-        verdict, wait_ms = answer[at], answer[at + 2]
-        wait_s = wait_ms / 1000 if wait_ms >= 0 else None
-        decisions.append(Decision(verdict & 1 == 1, job_id, answer[at + 1], wait_s, verdict >= _STORED))
+def admissions(ids: Iterable[str], answer: Flat) -> tuple[Decision, ...]:
+    """Parse the decisions on these ids, which follow the epoch; a refusal has two values more."""
+    decisions, at = [], 1
+    for job_id in ids:
+        verdict = answer[at]
+        if verdict & 1:
+            decisions.append(Decision(True, job_id, replayed=verdict >= _STORED))
+            at += 1
+        else:
+            wait_ms = answer[at + 2]
+            wait_s = wait_ms / 1000 if wait_ms >= 0 else None
+            decisions.append(Decision(False, job_id, answer[at + 1], wait_s, verdict >= _STORED))
+            at += 3
     return tuple(decisions)
 
 

@@ -54,17 +54,12 @@ class Submission:
         """Give the payload's size in bytes."""
         return len(self.payload) if self.payload.isascii() else len(self.payload.encode())
 
-    def words(self) -> tuple[str | int, ...]:
+    def words(self) -> tuple[str, ...]:
         """Render it as admit.lua takes it."""
-        return (
-            self.job_id,
-            self.job_class,
-            self.cost_class,
-            self.deadline_ms,
-            self.deadline_in_ms,
-            self.fingerprint,
-            self.payload,
-        )
+        wishes = ""
+        if self.deadline_ms or self.deadline_in_ms or self.cost_class:
+            wishes = f"{self.deadline_ms} {self.deadline_in_ms} {self.cost_class}"
+        return (self.job_id, self.job_class, self.fingerprint, self.payload, wishes)
 
 
 def build_submission(

@@ -22,7 +22,7 @@ Containers = dict[str, dict[str, float]]
 # What is named like a container and is none.
 _NO_CONTAINERS = frozenset({"queue:settings", "queue:wake", "queue:refusals", "queue:pending", "queue:pairs"})
 # A field that would hold its first value is left out of a record.
-_FIRST_VALUES = {"cost": "-", "attempt": "0", "retries": "0", "losses": "0", "fence": "0", "canary": "", "worker": ""}
+_FIRST_VALUES = {"cost": "-", "rev": "1", "attempt": "0", "retries": "0", "losses": "0", "fence": "0", "canary": "", "worker": ""}
 # These are scored by the instant of the move, which no record repeats.
 _SINCE_THEN = ("queue:unknown", "queue:blocked")
 _SINCE = "0"
@@ -31,7 +31,8 @@ _FINAL = frozenset(state.value for state in FINAL_STATES)
 
 def full_record(job_id: str, stored: Record) -> Record:
     """Give a record with the fields that are left out."""
-    return {**_FIRST_VALUES, "key": job_id, "declared": stored.get("class", ""), **stored}
+    derived = {"key": job_id, "declared": stored.get("class", ""), "eligible": stored.get("admitted_at", "")}
+    return {**_FIRST_VALUES, **derived, **stored}
 
 
 def assert_invariants(client: redis.Redis, keys: Keys | None = None) -> None:

@@ -32,15 +32,15 @@ function J.read(q, id)
   job.deadline = tonumber(job.deadline) or 0
   job.attempt = tonumber(job.attempt) or 0
   job.retries = tonumber(job.retries) or 0
-  job.eligible = tonumber(job.eligible) or 0
+  job.eligible = tonumber(job.eligible or job.admitted_at) or 0
   job.fence = tonumber(job.fence) or 0
   job.losses = tonumber(job.losses) or 0
-  job.rev = tonumber(job.rev) or 0
+  job.rev = tonumber(job.rev) or 1
   job.canary = none(job.canary)
   return job
 end
 
-local FIRST_VALUES = { cost = '-', attempt = '0', retries = '0', losses = '0', fence = '0', canary = '', worker = '' }
+local FIRST_VALUES = { cost = '-', rev = '1', attempt = '0', retries = '0', losses = '0', fence = '0', canary = '', worker = '' }
 local LEDGER_FIELDS = { intent = 'intent', intent_fence = 'fence', intent_worker = 'worker', intent_attempt = 'attempt',
   confirmed = 'confirmed', reference = 'reference' }
 
@@ -57,6 +57,7 @@ function J.shown(q, id)
     job[field] = nil
   end
   for field, value in pairs(FIRST_VALUES) do job[field] = job[field] or value end
+  job.eligible = job.eligible or job.admitted_at
   job.key, job.declared, job.fp = id, job.declared or job.class, nil
   return { job = job, payload = text_of(J.payload_key(q, id)) or '', ledger = ledger, decision = decision }
 end
@@ -69,6 +70,7 @@ function J.stored(shown)
   end
   for field, name in pairs(LEDGER_FIELDS) do fields[field] = shown.ledger[name] end
   fields.key, fields.fp = nil, shown.decision.fp
+  if fields.eligible == fields.admitted_at then fields.eligible = nil end
   if fields.declared == fields.class then fields.declared = nil end
   return fields
 end
@@ -174,6 +176,18 @@ function J.enter(q, job, head)
     index(q, 'ZADD', p .. 'queue:' .. job.state, q.now, id)
     index(q, 'ZADD', p .. 'queue:' .. job.state .. ':' .. class, q.now, id)
   end
+end
+
+-- The job that a container of this state names, or nil where its record is gone or says otherwise: somebody's hand was
+-- in it. Then the container's entry goes, noted in reconcile:log, for one such entry would stop the whole queue.
+function J.named(q, key, id, state)
+  local job = J.read(q, id)
+  if job and job.state == state then return job end
+  index(q, 'ZREM', key, id)
+  count(q, 'entries_dropped')
+  put('XADD', q.p .. 'reconcile:log', 'MAXLEN', '~', '10000', '*', 'at', digits(q.now), 'kind', 'entry_dropped', 'job', id,
+    'note', key .. ' named it, its record is ' .. (job and 'in state ' .. job.state or 'gone'))
+  return nil
 end
 
 local function put_fields(flat, job, fields)

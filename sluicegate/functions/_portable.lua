@@ -6,7 +6,7 @@ local P = {}
 -- Whatever changes a job changes its version; a renewed lease is no change, a recorded intent is one.
 local function version_of(state, rev, fence, intent)
   if state == 'running' then return 'running:' .. (fence or '') .. ':' .. (intent or '') end
-  return state .. ':' .. (rev or '')
+  return state .. ':' .. (rev or '1')
 end
 
 -- The version of a job, or nil for what no snapshot holds: no job, final, or a canary of a run.

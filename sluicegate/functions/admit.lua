@@ -1,10 +1,11 @@
--- admit (id, class, cost_class, deadline_ms, deadline_in_ms, fp, payload)*: decide, store the decision, enqueue; atomic
--- for each job. The rules run in one fixed order (SPEC §5). At most 100 jobs a call. The id is the idempotency key. A
--- deadline is an instant (deadline_ms) or a time from now (deadline_in_ms); with both 0 it is the class's.
--- -> epoch, then for each job: verdict, reason, retry_after_ms; the verdict is 1 accepted, 0 refused, + 2 where it was
--- stored before; the wait is -1 where coming back never helps. Without stored settings the epoch alone, "0".
+-- admit (id, class, fp, payload, wishes)*: decide, store the decision, enqueue; atomic for each job. The rules run in one
+-- fixed order (SPEC §5). At most 100 jobs a call. The id is the idempotency key. wishes is '' or
+-- `deadline_ms deadline_in_ms cost_class`: an instant, a time from now (with both 0 the deadline is the class's), a cost
+-- class ('' for the class's).
+-- -> epoch, then for each job its verdict: 1 accepted, 0 refused, + 2 where it was stored before; a refusal is followed
+-- by its reason and retry_after_ms, -1 where coming back never helps. Without stored settings the epoch alone, "0".
 
-local FIELDS = 7
+local FIELDS = 5
 
 local function refuse(q, job, reason, retry_ms)
   local key = J.key(q, job.id)
@@ -87,33 +88,55 @@ local function capacity_refusal(q, job, class, cost)
   return nil
 end
 
+-- The new members of a pair's indexes; written together at the end of the call.
+local function fresh_of(q, class, cost)
+  local name = class .. ':' .. cost
+  local fresh = q.fresh[name]
+  if not fresh then
+    J.know_pair(q, class, cost)
+    fresh = { class = class, fifo = {}, ready = {}, n = 0 }
+    q.fresh[name] = fresh
+  end
+  return fresh
+end
+
+local function write_fresh(q)
+  for name, fresh in pairs(q.fresh) do
+    redis.call('ZADD', q.p .. 'queue:fifo:' .. name, unpack(fresh.fifo))
+    redis.call('ZADD', q.p .. 'queue:ready:' .. name, unpack(fresh.ready))
+    count_class(q, fresh.class, 'admitted', fresh.n)
+    count(q, 'admitted', fresh.n)
+    q.woken = q.woken + fresh.n
+  end
+  if #q.listed > 0 and J.keeps_list(q) then redis.call('RPUSH', q.p .. 'queue:pending', unpack(q.listed)) end
+end
+
+-- Of several jobs with the deadline of their class the text is the same.
+local function deadline_text(q, deadline)
+  if q.deadline ~= deadline then q.deadline, q.deadline_text = deadline, digits(deadline) end
+  return q.deadline_text
+end
+
 local function accept(q, job, class, cost, known)
-  local key, now = J.key(q, job.id), digits(q.now)
+  local key, deadline, id = q.p .. 'job:' .. job.id, deadline_text(q, job.deadline), job.id
   if known then
     redis.call('DEL', key)
-    index(q, 'ZREM', q.p .. 'queue:refusals', job.id)
+    redis.call('ZREM', q.p .. 'queue:refusals', id)
   end
-  local words = { 'state', 'ready', 'class', class, 'deadline', digits(job.deadline), 'fp', job.fp, 'rev', '1', 'eligible', now,
-    'admitted_at', now }
-  if cost ~= '-' then
-    words[#words + 1] = 'cost'
-    words[#words + 1] = cost
-  end
-  if class ~= job.class then
-    words[#words + 1] = 'declared'
-    words[#words + 1] = job.class
-  end
-  redis.call('HSET', key, unpack(words))
-  redis.call('SET', J.payload_key(q, job.id), job.payload)
-  J.know_pair(q, class, cost)
-  J.enter(q, { id = job.id, state = 'ready', class = class, cost = cost, deadline = job.deadline, eligible = q.now })
-  local load = q.load
+  redis.call('HSET', key, 'state', 'ready', 'class', class, 'deadline', deadline, 'fp', job.fp, 'admitted_at', q.now_text)
+  if cost ~= '-' then redis.call('HSET', key, 'cost', cost) end
+  if class ~= job.class then redis.call('HSET', key, 'declared', job.class) end
+  redis.call('SET', q.p .. 'payload:' .. id, job.payload)
+  local fresh, load = fresh_of(q, class, cost), q.load
+  local n = fresh.n
+  fresh.n = n + 1
+  fresh.fifo[2 * n + 1], fresh.fifo[2 * n + 2] = q.now_text, id
+  fresh.ready[2 * n + 1], fresh.ready[2 * n + 2] = deadline, id
+  q.listed[#q.listed + 1] = id
   load.ready = load.ready + 1
   load.of_class[class] = (load.of_class[class] or 0) + 1
   load.of_cost[cost] = (load.of_cost[cost] or 0) + 1
-  count(q, 'admitted')
-  count_class(q, class, 'admitted')
-  return 1, '', -1
+  return 1
 end
 
 -- The stored decision for the key, or nothing where it has to be decided (again, under the same id).
@@ -121,7 +144,7 @@ local function stored_answer(q, job, state, fp, reason, retry_at)
   if fp ~= job.fp then return 2, 'conflict', -1 end
   if state ~= 'refused' then
     count(q, 'replayed')
-    return 3, '', -1
+    return 3
   end
   if retry_at == 0 or retry_at > q.now then
     count(q, 'replayed')
@@ -130,12 +153,20 @@ local function stored_answer(q, job, state, fp, reason, retry_at)
   return nil
 end
 
+-- What is stored under the key, or nil. Where no key of the call had a record before it, only this call can have made one.
+local function known_record(q, id)
+  if q.none_known and not q.decided[id] then return nil end
+  local record = redis.call('HMGET', J.key(q, id), 'state', 'fp', 'reason', 'retry_at')
+  return record[1] and record
+end
+
 local function decide(q, g, job)
-  local known = redis.call('HMGET', J.key(q, job.id), 'state', 'fp', 'reason', 'retry_at')
-  if known[1] then
+  local known = known_record(q, job.id)
+  if known then
     local verdict, reason, wait = stored_answer(q, job, known[1], known[2], known[3] or '', tonumber(known[4]) or 0)
     if verdict then return verdict, reason, wait end
   end
+  q.decided[job.id] = true
   local timings, declared = q.s.timings, q.s.classes[job.class]
   local class = declared and job.class or (not q.s.strict_classes and 'other') or nil
   local cost = none(job.cost_class) or (declared and declared.cost_class) or '-'
@@ -146,20 +177,36 @@ local function decide(q, g, job)
   if not class or (cost ~= '-' and not q.s.cost_classes[cost]) then return refuse(q, job, 'unknown_class', nil) end
   local reason, retry_ms = capacity_refusal(q, job, class, cost)
   if reason then return refuse(q, job, reason, retry_ms) end
-  return accept(q, job, class, cost, known[1])
+  return accept(q, job, class, cost, known)
+end
+
+local function none_known(q)
+  local keys, v = {}, q.v
+  if #v == 2 + FIELDS then return false end -- one job: its record is looked up at once
+  for i = 3, #v, FIELDS do keys[#keys + 1] = q.p .. 'job:' .. v[i] end
+  return #keys == 0 or redis.call('EXISTS', unpack(keys)) == 0
+end
+
+local function job_of(v, i)
+  local job = { id = v[i], class = v[i + 1], fp = v[i + 2], payload = v[i + 3], deadline = 0, within_ms = 0 }
+  if v[i + 4] ~= '' then
+    local deadline, within_ms, cost_class = string.match(v[i + 4], '^(%d+) (%d+) (.*)$')
+    job.deadline, job.within_ms, job.cost_class = tonumber(deadline), tonumber(within_ms), cost_class
+  end
+  return job
 end
 
 function commands.admit(q)
   if not q.s then return { '0' } end
   local g, v = G.read(q), q.v
-  q.closed = closed(q, g)
+  q.closed, q.none_known, q.decided, q.now_text = closed(q, g), none_known(q), {}, digits(q.now)
+  q.fresh, q.listed = {}, {}
   local list = { digits(g.epoch) }
   for i = 3, #v, FIELDS do
-    local job = { id = v[i], class = v[i + 1], cost_class = v[i + 2], deadline = tonumber(v[i + 3]) or 0,
-      within_ms = tonumber(v[i + 4]) or 0, fp = v[i + 5], payload = v[i + 6] }
-    local n = #list
-    list[n + 1], list[n + 2], list[n + 3] = decide(q, g, job)
+    local n, verdict, reason, wait = #list, decide(q, g, job_of(v, i))
+    list[n + 1], list[n + 2], list[n + 3] = verdict, reason, wait
   end
+  write_fresh(q)
   return list
 end
 hot.admit = true

@@ -41,9 +41,9 @@ def admit(jobs: list[Arguments]) -> Command:
     return Command("admit", lambda store: store.admit([_words(job) for job in jobs]), expect, repeatable=True)
 
 
-def _words(job: Arguments) -> tuple[str | int, ...]:
-    names = ("id", "class", "cost_class", "deadline_ms", "deadline_in_ms", "fp", "payload")
-    return tuple(job[name] for name in names)
+def _words(job: Arguments) -> tuple[str, ...]:
+    wishes = f"{job['deadline_ms']} {job['deadline_in_ms']} {job['cost_class']}"
+    return (job["id"], job["class"], job["fp"], job["payload"], wishes)
 
 
 def claim(worker: str, request: str, slots: int) -> Command:
@@ -89,11 +89,12 @@ def promote() -> Command:
     return Command("promote", lambda store: store.promote(), settlement.promote, repeatable=True)
 
 
-def reconcile(job_id: str, outcome: str, source: str) -> Command:
+def reconcile(job_id: str, outcome: str, source: str, fence: int | None = None) -> Command:
+    seen = None if fence is None else str(fence)
     return Command(
         "reconcile",
-        lambda store: store.reconcile(job_id, outcome, actor="ada", reason="because", source=source),
-        lambda world, answer: settlement.reconcile(world, job_id, outcome, source, answer),
+        lambda store: store.reconcile(job_id, outcome, actor="ada", reason="because", source=source, fence=seen),
+        lambda world, answer: settlement.reconcile(world, job_id, outcome, (source, fence), answer),
         repeatable=True,
     )
 
