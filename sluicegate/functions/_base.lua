@@ -71,13 +71,35 @@ local function whole_number(text)
   return nil
 end
 
--- Write to a record of this library; what somebody put there of another type goes, or no gate could close any more.
+-- Write to a record of this library, or read one in a command that writes; what somebody put there of another type
+-- goes, or no gate could close any more.
 local function put(command, key, ...)
   local answer = redis.pcall(command, key, ...)
   if type(answer) ~= 'table' or not answer.err then return answer end
   if not string.find(answer.err, 'WRONGTYPE', 1, true) then return error(answer.err) end
   redis.call('DEL', key)
   return redis.call(command, key, ...)
+end
+
+-- A list for a reader, who can take nothing away: empty where something of another type stands.
+local function rows_of(command, key, ...)
+  local rows = redis.pcall(command, key, ...)
+  if type(rows) ~= 'table' or rows.err then return {} end
+  return rows
+end
+
+-- The entries of a stream of this library, with these fields and with these numbers; what somebody else added to it is
+-- left out.
+local function entries_of(fields, numbers, command, key, ...)
+  local rows = {}
+  for _, entry in ipairs(rows_of(command, key, ...)) do
+    local row, ours = { id = entry[1] }, true
+    for i = 1, #entry[2], 2 do row[entry[2][i]] = entry[2][i + 1] end
+    for _, name in ipairs(fields) do ours = ours and row[name] ~= nil end
+    for _, name in ipairs(numbers) do ours = ours and whole_number(row[name]) ~= nil end
+    if ours then rows[#rows + 1] = row end
+  end
+  return rows
 end
 
 local function none(value)

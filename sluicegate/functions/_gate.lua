@@ -217,7 +217,7 @@ function G.move(q, g, from, why)
   G.log(q, g, { from = from, to = g.drain_state, reason = why.reason, actor = why.actor, note = why.note,
     figures = why.figures, run = why.run })
   put('LPUSH', q.p .. 'queue:wake', '1')
-  redis.call('LTRIM', q.p .. 'queue:wake', 0, 15)
+  put('LTRIM', q.p .. 'queue:wake', 0, 15)
 end
 
 function G.pin(g, reason, note)
@@ -299,7 +299,7 @@ end
 
 -- Canaries that wait are cancelled; one that runs is settled by its worker and counts for nothing.
 function G.cancel_canaries(q)
-  local ids = redis.call('ZRANGE', q.p .. 'queue:canary', 0, 99)
+  local ids = put('ZRANGE', q.p .. 'queue:canary', 0, 99)
   for _, id in ipairs(ids) do
     redis.call('ZREM', q.p .. 'queue:canary', id)
     J.finish_record(q, id, 'failed', 'cancelled')

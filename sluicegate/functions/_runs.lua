@@ -1,9 +1,18 @@
 -- Runs: one lock-holding run a queue, its fence, its journal (SPEC §7).
 
 function R.journal(q, id, entry)
-  redis.call('XADD', q.p .. 'run:' .. id .. ':journal', '*', 'at', digits(q.now), 'seq', tostring(entry.seq or 0), 'verb',
+  put('XADD', q.p .. 'run:' .. id .. ':journal', '*', 'at', digits(q.now), 'seq', tostring(entry.seq or 0), 'verb',
     entry.verb or '', 'phase', entry.phase, 'actor', entry.actor or '', 'text', entry.text or '', 'detail',
     entry.detail or '{}')
+end
+
+-- A run's record for readers: what somebody wrote over its numbers is left out.
+function R.shown(run, id)
+  run.id, run.response, run.state = id, nil, run.state or ''
+  for _, field in ipairs({ 'step', 'started_at', 'ended_at' }) do
+    if not whole_number(run[field]) then run[field] = nil end
+  end
+  return run
 end
 
 function R.next_fence(q, run)
@@ -25,7 +34,7 @@ function R.create(q, args)
   redis.call('SET', q.p .. 'lock:run', id)
   put('ZADD', q.p .. 'runs:live', q.now, id)
   put('ZADD', q.p .. 'runs:recent', q.now, id)
-  redis.call('ZREMRANGEBYRANK', q.p .. 'runs:recent', 0, -1001)
+  put('ZREMRANGEBYRANK', q.p .. 'runs:recent', 0, -1001)
   R.journal(q, id, { phase = 'opened', actor = args.actor, text = args.trigger .. ': ' .. args.reason })
   return run
 end
@@ -45,7 +54,7 @@ function R.finish(q, run, state, why)
     'owner', '', 'lease_end', '0', 'ended_by', why.actor, 'ended_why', why.note or why.reason)
   R.journal(q, run.id, { seq = run.step, phase = 'ended', actor = why.actor, text = state .. ': ' .. (why.note or why.reason) })
   redis.call('DEL', q.p .. 'lock:run')
-  redis.call('ZREM', q.p .. 'runs:live', run.id)
+  put('ZREM', q.p .. 'runs:live', run.id)
   redis.call('SET', q.p .. 'cooldown:' .. run.runbook, digits(q.now + q.s.timings.run_cooldown_ms), 'PX',
     digits(q.s.timings.run_cooldown_ms))
   redis.call('PEXPIRE', q.p .. 'run:' .. run.id, digits(90 * 86400000))

@@ -108,6 +108,17 @@ local function expire(q, job, expired)
   if job.canary then G.canary_result(q, job, false, 'expired') end
 end
 
+-- The job that is next, or nil where its record says otherwise: then it goes from what it was found in.
+local function named(q, id, pair)
+  if not pair then return J.named(q, q.p .. 'queue:canary', id, 'ready') end
+  local job = J.named(q, q.p .. 'queue:fifo:' .. pair.name, id, 'ready')
+  if not job then
+    index(q, 'ZREM', q.p .. 'queue:ready:' .. pair.name, id)
+    if J.keeps_list(q) then redis.call('LREM', q.p .. 'queue:pending', 0, id) end
+  end
+  return job
+end
+
 local function pull(q, g, worker, slots)
   local jobs, expired, looked = {}, {}, 0
   local take, allowed = source(q, g, slots)
@@ -115,11 +126,10 @@ local function pull(q, g, worker, slots)
     looked = looked + 1
     local id, pair = take()
     if not id then break end
-    local job = J.read(q, id)
-    if not job then error('container names job ' .. id .. ', which has no record') end
-    if job.deadline - q.now < q.s.timings.margin_ms then
+    local job = named(q, id, pair)
+    if job and job.deadline - q.now < q.s.timings.margin_ms then
       expire(q, job, expired)
-    else
+    elseif job then
       start(q, g, job, worker)
       if pair then took(q, pair) end
       jobs[#jobs + 1] = job

@@ -15,16 +15,16 @@ local function fire(q, id, known, alert)
   local key = q.p .. 'episode:' .. id
   if not begins_anew(q, known, alert) then
     if known.state ~= 'open' then return { id = id, number = tonumber(known.number) or 0, state = 'closed', new = false } end
-    redis.call('HSET', key, 'touched_at', digits(q.now))
-    redis.call('HINCRBY', key, 'deliveries', 1)
-    redis.call('ZADD', q.p .. 'episodes:open', q.now, id)
-    return { id = id, number = tonumber(known.number), state = 'open', new = false }
+    local deliveries = (whole_number(known.deliveries) or 0) + 1
+    put('HSET', key, 'touched_at', digits(q.now), 'deliveries', digits(deliveries))
+    put('ZADD', q.p .. 'episodes:open', q.now, id)
+    return { id = id, number = tonumber(known.number) or 0, state = 'open', new = false }
   end
   local number = (tonumber(known.number) or 0) + 1
-  redis.call('HSET', key, 'state', 'open', 'number', number, 'starts_at', digits(alert.starts_at), 'ends_at', '0', 'name',
+  put('HSET', key, 'state', 'open', 'number', number, 'starts_at', digits(alert.starts_at), 'ends_at', '0', 'name',
     alert.name, 'runbook', alert.runbook, 'labels', alert.labels, 'opened_at', digits(q.now), 'touched_at', digits(q.now),
     'deliveries', 1, 'outcome', '', 'run', '')
-  redis.call('ZADD', q.p .. 'episodes:open', q.now, id)
+  put('ZADD', q.p .. 'episodes:open', q.now, id)
   return { id = id, number = number, state = 'open', new = true }
 end
 
@@ -36,8 +36,8 @@ local function resolve(q, id, known, alert)
     return { id = id, number = number, state = 'open', new = false }
   end
   local ends_at = math.max(alert.ends_at, tonumber(known.ends_at) or 0)
-  redis.call('HSET', q.p .. 'episode:' .. id, 'state', 'closed', 'ends_at', digits(ends_at))
-  redis.call('ZREM', q.p .. 'episodes:open', id)
+  put('HSET', q.p .. 'episode:' .. id, 'state', 'closed', 'ends_at', digits(ends_at))
+  put('ZREM', q.p .. 'episodes:open', id)
   return { id = id, number = number, state = 'closed', new = false }
 end
 
@@ -47,13 +47,15 @@ function commands.notify(q)
   for i, alert in ipairs(q.a.alerts) do
     local id = q.a.source .. ':' .. alert.fingerprint
     local known = hash_of(q.p .. 'episode:' .. id)
+    -- A time to come is a wrong clock: taken as it is, it would keep an episode open, or every later one closed.
+    alert.starts_at, alert.ends_at = math.min(alert.starts_at, q.now), math.min(alert.ends_at, q.now)
     local handle = alert.status == 'firing' and fire or resolve
     episodes[i] = handle(q, id, known, alert)
     redis.call('PEXPIRE', q.p .. 'episode:' .. id, EPISODE_RETENTION_MS)
   end
   -- An episode of which nothing was heard any more is forgotten with its record.
-  redis.call('ZREMRANGEBYSCORE', q.p .. 'episodes:open', '-inf', q.now - EPISODE_RETENTION_MS)
-  local event = redis.call('XADD', q.p .. 'inbox', 'MAXLEN', '~', '10000', '*', 'at', digits(q.now), 'source', q.a.source,
+  put('ZREMRANGEBYSCORE', q.p .. 'episodes:open', '-inf', q.now - EPISODE_RETENTION_MS)
+  local event = put('XADD', q.p .. 'inbox', 'MAXLEN', '~', '10000', '*', 'at', digits(q.now), 'source', q.a.source,
     'group', q.a.group, 'alerts', cjson.encode(q.a.alerts))
   return { event = event, episodes = episodes }
 end
@@ -61,7 +63,7 @@ end
 -- episodes {}: the open ones, heard of last first, at most 200. Read-only. -> {episodes = [{id, name, runbook, outcome, run, …}]}
 function commands.episodes(q)
   local open = {}
-  for _, id in ipairs(redis.call('ZREVRANGE', q.p .. 'episodes:open', 0, 199)) do
+  for _, id in ipairs(rows_of('ZREVRANGE', q.p .. 'episodes:open', 0, 199)) do
     local episode = hash_of(q.p .. 'episode:' .. id)
     episode.id = id
     if episode.state == 'open' then open[#open + 1] = episode end
@@ -83,9 +85,8 @@ end
 -- Read-only. -> {entries = [{…}]}
 function commands.reconcile_log(q)
   local rows = {}
-  for _, entry in ipairs(redis.call('XREVRANGE', q.p .. 'reconcile:log', '+', '-', 'COUNT', q.a.limit or 100)) do
-    local row = { id = entry[1] }
-    for i = 1, #entry[2], 2 do row[entry[2][i]] = entry[2][i + 1] end
+  local found = entries_of({ 'kind' }, { 'at' }, 'XREVRANGE', q.p .. 'reconcile:log', '+', '-', 'COUNT', q.a.limit or 100)
+  for _, row in ipairs(found) do
     if (q.a.kind or '') == '' or row.kind == q.a.kind then rows[#rows + 1] = row end
   end
   return { entries = rows }

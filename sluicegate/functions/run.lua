@@ -66,12 +66,14 @@ function commands.claim_run(q)
   local run = g.run
   if not run or not q.s then return { found = false, owned = false } end
   local mine = run.owner == q.a.executor and run.fence == q.a.fence and run.id == q.a.run
-  if not mine and (tonumber(run.lease_end) or 0) > q.now then return { found = true, owned = false, run = run } end
+  if not mine and (tonumber(run.lease_end) or 0) > q.now then
+    return { found = true, owned = false, run = R.shown(run, run.id) }
+  end
   if not mine then run.fence = R.next_fence(q, run) end
   run.owner, run.lease_end = q.a.executor, digits(q.now + q.s.timings.run_lease_ms)
   redis.call('HSET', q.p .. 'run:' .. run.id, 'owner', run.owner, 'fence', run.fence, 'lease_end', run.lease_end)
   if not mine then R.journal(q, run.id, { seq = run.step, verb = run.verb, phase = 'claimed', actor = q.a.executor }) end
-  return { found = true, owned = true, run = run, fence = run.fence, epoch = digits(g.epoch) }
+  return { found = true, owned = true, run = R.shown(run, run.id), fence = run.fence, epoch = digits(g.epoch) }
 end
 
 local effects = {}
@@ -232,7 +234,7 @@ function commands.approve(q)
   local run = G.live_run(q, text_of(q.p .. 'lock:run'))
   if not run or run.id ~= q.a.run or run.state ~= 'running' then return { answer = 'gone' } end
   local key = q.p .. 'approval:' .. run.id
-  if redis.call('HSETNX', key, q.a.step, q.a.actor .. ': ' .. q.a.reason) == 0 then return { answer = 'unchanged' } end
+  if put('HSETNX', key, q.a.step, q.a.actor .. ': ' .. q.a.reason) == 0 then return { answer = 'unchanged' } end
   redis.call('PEXPIRE', key, digits(90 * 86400000))
   local g = G.read(q)
   if run.runbook == 'rollback-and-audit' and q.a.step == 'approve' and G.readable(g) then G.acknowledge(q, g) end
@@ -245,25 +247,18 @@ end
 function commands.run(q)
   local run = hash_of(q.p .. 'run:' .. q.a.run)
   if not run.runbook then return { found = false } end
-  local journal = {}
-  for _, entry in ipairs(redis.call('XRANGE', q.p .. 'run:' .. q.a.run .. ':journal', '-', '+')) do
-    local row = { id = entry[1] }
-    for i = 1, #entry[2], 2 do row[entry[2][i]] = entry[2][i + 1] end
-    journal[#journal + 1] = row
-  end
-  run.id = q.a.run
-  run.response = nil
-  return { found = true, run = run, journal = journal, approvals = hash_of(q.p .. 'approval:' .. q.a.run) }
+  local journal = entries_of({ 'verb', 'phase', 'actor', 'text', 'detail' }, { 'at', 'seq' }, 'XRANGE', q.p .. 'run:'
+    .. q.a.run .. ':journal', '-', '+')
+  return { found = true, run = R.shown(run, q.a.run), journal = journal, approvals = hash_of(q.p .. 'approval:' .. q.a.run) }
 end
 readonly.run = true
 
 -- runs {limit}: lock-holding runs, newest first. Read-only. -> {runs = [{…}]}
 function commands.runs(q)
   local rows = {}
-  for _, id in ipairs(redis.call('ZREVRANGE', q.p .. 'runs:recent', 0, (q.a.limit or 20) - 1)) do
+  for _, id in ipairs(rows_of('ZREVRANGE', q.p .. 'runs:recent', 0, (q.a.limit or 20) - 1)) do
     local run = hash_of(q.p .. 'run:' .. id)
-    run.id, run.response = id, nil
-    if run.runbook then rows[#rows + 1] = run end
+    if run.runbook then rows[#rows + 1] = R.shown(run, id) end
   end
   return { runs = rows }
 end
@@ -271,13 +266,8 @@ readonly.runs = true
 
 -- gate_log {limit}: gate moves, newest first. Read-only. -> {entries = [{…}]}
 function commands.gate_log(q)
-  local rows = {}
-  for _, entry in ipairs(redis.call('XREVRANGE', q.p .. 'control:log', '+', '-', 'COUNT', q.a.limit or 50)) do
-    local row = { id = entry[1] }
-    for i = 1, #entry[2], 2 do row[entry[2][i]] = entry[2][i + 1] end
-    rows[#rows + 1] = row
-  end
-  return { entries = rows }
+  return { entries = entries_of({ 'from', 'to', 'reason', 'actor', 'pin', 'run', 'note', 'figures' }, { 'at', 'epoch' },
+    'XREVRANGE', q.p .. 'control:log', '+', '-', 'COUNT', q.a.limit or 50) }
 end
 readonly.gate_log = true
 

@@ -1,15 +1,13 @@
 -- sweep {limit}: expire overdue ready and delayed jobs and find leases that ran out; at most `limit` (100) of each kind.
 -- A running job is ended only by its worker or its lease. -> {expired = [event], lost = [event + state], more}
 
-local function expire_due(q, key, due, limit, cause, expired)
+local function expire_due(q, key, state, due, limit, cause, expired)
   local ids = redis.call('ZRANGEBYSCORE', key, '-inf', due, 'LIMIT', 0, limit)
   for _, id in ipairs(ids) do
-    local job = J.read(q, id)
+    local job = J.named(q, key, id, state)
     if job then
       expired[#expired + 1] = J.event(q, job)
       J.finish(q, job, 'expired', cause)
-    else
-      redis.call('ZREM', key, id)
     end
   end
   return #ids == limit
@@ -18,10 +16,10 @@ end
 function J.expire_ready(q, due, limit, cause)
   local expired, more = {}, false
   for _, pair in ipairs(J.pairs(q)) do
-    more = expire_due(q, q.p .. 'queue:ready:' .. pair.name, '(' .. digits(due), limit, cause, expired) or more
+    more = expire_due(q, q.p .. 'queue:ready:' .. pair.name, 'ready', '(' .. digits(due), limit, cause, expired) or more
   end
   for _, class in ipairs(J.classes(q)) do
-    more = expire_due(q, q.p .. 'queue:delayed:' .. class, '(' .. digits(due), limit, cause, expired) or more
+    more = expire_due(q, q.p .. 'queue:delayed:' .. class, 'delayed', '(' .. digits(due), limit, cause, expired) or more
   end
   return expired, more
 end
@@ -33,14 +31,12 @@ function commands.sweep(q)
   local lost = {}
   local ids = redis.call('ZRANGEBYSCORE', q.p .. 'queue:leases', '-inf', q.now, 'LIMIT', 0, limit)
   for _, id in ipairs(ids) do
-    local job = J.read(q, id)
+    local job = J.named(q, q.p .. 'queue:leases', id, 'running')
     if job then
       local event = J.event(q, job)
       event.worker = job.worker
       event.state = J.lose(q, job, 'lease_expired')
       lost[#lost + 1] = event
-    else
-      redis.call('ZREM', q.p .. 'queue:leases', id)
     end
   end
   redis.call('ZREMRANGEBYSCORE', q.p .. 'queue:refusals', '-inf', '(' .. digits(q.now))
@@ -52,8 +48,8 @@ function commands.promote(q)
   if not q.s then return { promoted = 0 } end
   local ids = redis.call('ZRANGEBYSCORE', q.p .. 'queue:delayed', '-inf', q.now, 'LIMIT', 0, math.min(q.a.limit or 100, 100))
   for _, id in ipairs(ids) do
-    local job = J.read(q, id)
-    if job then J.move(q, job, 'ready', { eligible = job.eligible }) else redis.call('ZREM', q.p .. 'queue:delayed', id) end
+    local job = J.named(q, q.p .. 'queue:delayed', id, 'delayed')
+    if job then J.move(q, job, 'ready', { eligible = job.eligible }) end
   end
   return { promoted = #ids }
 end
