@@ -5,8 +5,9 @@ One source of thresholds: the controller, the alert rules, the run's gates and t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TypeVar
 
 from sluicegate.gate import DrainState
 from sluicegate.telemetry import ProviderWindow, Telemetry
@@ -36,20 +37,38 @@ class DecisionReason(StrEnum):
     NORMAL = "normal"
 
 
+Number = TypeVar("Number", int, float)
+
+
+def _threshold(default: Number, bound: str, says: str) -> Number:
+    """Declare a threshold; its bound, which the settings check, and `says` are its line in the reference."""
+    return field(default=default, metadata={"bound": bound, "says": says})
+
+
 @dataclass(frozen=True, slots=True)
 class Thresholds:
     """Hold the bounds of the decision table: ages and slack in seconds, rates as ratios 0..1, calls as counts."""
 
-    reject_age_p95_seconds: float = 20.0
-    drain_age_p95_seconds: float = 25.0
-    reject_slack_p10_seconds: float = 5.0
-    recovered_slack_p10_seconds: float = 15.0
-    recovered_age_p95_seconds: float = 15.0
-    drain_provider_5xx_rate: float = 0.05
-    drain_provider_timeout_rate: float = 0.10
-    sample_min_calls: int = 20
-    sample_min_failed: int = 5
-    drain_min_failed: int = 2
+    reject_age_p95_seconds: float = _threshold(
+        20.0, "> recovered_age_p95_seconds", "From this age p95 on, new jobs are refused."
+    )
+    drain_age_p95_seconds: float = _threshold(
+        25.0, "> reject_age_p95_seconds", "From this age p95 on, the queue is drained."
+    )
+    reject_slack_p10_seconds: float = _threshold(5.0, "≥ 0", "Under this slack p10, new jobs are refused.")
+    recovered_slack_p10_seconds: float = _threshold(
+        15.0, "> reject_slack_p10_seconds", "The slack p10 must be above it before anything opens."
+    )
+    recovered_age_p95_seconds: float = _threshold(15.0, "> 0", "The age p95 must be under it before anything opens.")
+    drain_provider_5xx_rate: float = _threshold(
+        0.05, "> 0 and ≤ 1", "From this share of calls answered 5xx on, the queue is drained."
+    )
+    drain_provider_timeout_rate: float = _threshold(
+        0.10, "> 0 and ≤ 1", "From this share of calls timed out on, the queue is drained."
+    )
+    sample_min_calls: int = _threshold(20, "≥ 1", "Calls in the window from which on its rates speak,")
+    sample_min_failed: int = _threshold(5, "≥ 1", "or failed ones.")
+    drain_min_failed: int = _threshold(2, "≥ 1", "On fewer failed calls a rate never drains.")
 
 
 @dataclass(frozen=True, slots=True)

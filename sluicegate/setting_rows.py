@@ -43,7 +43,7 @@ def _with_force(row: SettingRow, in_force: Mapping[str, Any] | None) -> SettingR
     if in_force is None:
         return dataclasses.replace(row, in_force="—")
     if row.name in in_force:
-        return dataclasses.replace(row, in_force=_text(in_force[row.name]))
+        return dataclasses.replace(row, in_force=text(in_force[row.name]))
     return row
 
 
@@ -58,32 +58,34 @@ def _rows(model: BaseModel, prefix: str) -> Iterator[SettingRow]:
                 yield from _rows(inner, f"{path}.{key}.")
         elif dataclasses.is_dataclass(value):
             for field in dataclasses.fields(value):
-                here = _text(getattr(value, field.name))
-                yield SettingRow(f"{path}.{field.name}", _text(field.default), "", here, here)
+                here = text(getattr(value, field.name))
+                yield SettingRow(f"{path}.{field.name}", text(field.default), field.metadata["bound"], here, here)
         else:
-            here = _masked(_text(value)) if name in SECRETS else _text(value)
-            yield SettingRow(path, _default(info), _bound(info), here, here)
+            here = _masked(text(value)) if name in SECRETS else text(value)
+            yield SettingRow(path, default(info), bound(info), here, here)
 
 
-def _masked(text: str) -> str:
+def _masked(shown: str) -> str:
     """Keep a secret back: of an address the user and password, of anything else all."""
-    scheme, found, rest = text.partition("://")
+    scheme, found, rest = shown.partition("://")
     if not found:
-        return text if text == _text(None) else "***"
+        return shown if shown == text(None) else "***"
     user, found, host = rest.rpartition("@")
-    return f"{scheme}://***@{host}" if user and found else text
+    return f"{scheme}://***@{host}" if user and found else shown
 
 
-def _default(info: FieldInfo) -> str:
-    return "required" if info.is_required() else _text(info.get_default(call_default_factory=True))
+def default(info: FieldInfo) -> str:
+    """Give a setting's default as text, `required` where it has none."""
+    return "required" if info.is_required() else text(info.get_default(call_default_factory=True))
 
 
-def _bound(info: FieldInfo) -> str:
+def bound(info: FieldInfo) -> str:
+    """Give a setting's bounds as text, empty where it has none."""
     parts = []
     for rule in info.metadata:
         for name, sign in _SIGNS.items():
             if (value := getattr(rule, name, None)) is not None:
-                parts.append(f"{sign} {_text(value)}")
+                parts.append(f"{sign} {text(value)}")
         if (pattern := getattr(rule, "pattern", None)) is not None:
             parts.append(pattern)
         if (length := getattr(rule, "min_length", None)) is not None:
@@ -91,7 +93,8 @@ def _bound(info: FieldInfo) -> str:
     return " and ".join(parts)
 
 
-def _text(value: object) -> str:
+def text(value: object) -> str:
+    """Give a value as it is listed; `—` is none."""
     if value is None:
         return "—"
     if isinstance(value, Enum):

@@ -311,7 +311,7 @@ def test_the_contract_for_redis_is_in_whole_milliseconds() -> None:
         {"ramp_percents": [50, 100]},
         {"prediction_min_completions": 21},
         {"runs_per_hour": 4},
-        {"runs_at_once": 1},
+        {"dispatch": "edf"},
     ],
     ids=str,
 )

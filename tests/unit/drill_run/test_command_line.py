@@ -105,4 +105,4 @@ def test_clean_removes_what_killed_and_kept_drills_left_but_no_living_one(tmp_pa
 
 
 def test_every_name_of_the_environment_that_beats_a_settings_file_is_blanked_for_the_parts() -> None:
-    assert set(settings._ENVIRONMENT.values()) <= set(OVERRIDING)
+    assert set(settings.ENVIRONMENT.values()) <= set(OVERRIDING)

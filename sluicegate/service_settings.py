@@ -1,0 +1,103 @@
+"""What does each service and each generated file need to know beside the contract? A section each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field
+
+from sluicegate.section import Section, seconds
+
+
+class WorkerSettings(Section):
+    """Set how one worker process pulls."""
+
+    max_inflight: int = Field(default=2, ge=1, description="Jobs at once in one worker.")
+    sweep_ms: int = Field(default=250, ge=10, description="How often a worker looks for overdue jobs and lost leases.")
+    idle_wait_s: float = seconds(0.2, "How long an idle worker waits for the wake key at most.")
+
+
+class ListenSettings(Section):
+    """Say where a service listens; port 0 takes a free one."""
+
+    host: str = Field(default="127.0.0.1", description="Address to listen on.")
+    port: int = Field(default=0, ge=0, le=65_535, description="Port to listen on; 0 takes a free one.")
+
+
+class ExporterSettings(ListenSettings):
+    """Set the exporter: where it listens and how long one scrape may take."""
+
+    port: int = Field(default=9108, ge=0, le=65_535, description="Port to listen on; 0 takes a free one.")
+    scrape_budget_s: float = seconds(2.0, "A scrape is answered within it, with or without Redis.")
+
+
+class ApiSettings(ListenSettings):
+    """Set `queue serve`: where it listens, the file with its bearer token, and how it shares calls and bounds waits."""
+
+    port: int = Field(default=9110, ge=0, le=65_535, description="Port to listen on; 0 takes a free one.")
+    token_file: Path | None = Field(default=None, description="File with the bearer token that callers must send.")
+    max_batch: int = Field(default=25, ge=1, le=100, description="Submissions that share one call to Redis at most.")
+    in_flight: int = Field(default=2, ge=1, le=64, description="Calls to Redis that are on their way at once.")
+    max_waiting: int = Field(
+        default=1000, ge=1, le=1_000_000, description="Submissions that wait for such a call; more are answered 503."
+    )
+    body_within_s: float = seconds(10, "Time for a request's body to arrive.")
+    answer_within_s: float = seconds(5, "Time for Redis to answer before the caller is told to come back.")
+
+
+class ReconcileSettings(Section):
+    """Set how unknown jobs are settled without a person: by the ledger, and by asking a URL about the key.
+
+    `http_url` names the key as {key}. Only jobs unknown for `after_s` are asked about: until then their worker may
+    still report, and a call that is under way may still do what it was made for.
+    """
+
+    automatic: bool = Field(default=True, description="Whether the automation service settles unknown jobs by itself.")
+    every_s: float = seconds(5, "How often it goes through the unknown jobs.")
+    after_s: float = seconds(30, "How long a job must be unknown before anyone is asked about it.")
+    http_url: str | None = Field(
+        default=None,
+        pattern=r"^https?://[^{}]*\{key\}[^{}]*$",
+        description="Address that tells what became of an idempotency key, {key} in it.",
+    )
+    http_timeout_s: float = Field(default=2, gt=0, le=60, description="Time for that address to answer.")
+    ask_again_s: float = seconds(30, "After an unclear answer, the wait until the next question; it doubles.")
+    ask_again_max_s: float = seconds(600, "Where that doubling ends.")
+    asks_a_turn: int = Field(default=10, ge=1, le=100, description="Jobs asked about at once.")
+
+
+class FixSettings(Section):
+    """Say how a run's `fix` step is done: a hook to call, else a person approves."""
+
+    hook_url: str | None = Field(default=None, description="Address that removes the fault when it is called.")
+    hook_method: str = Field(default="POST", description="HTTP method of that call.")
+    probe_url: str | None = Field(default=None, description="Address that answers 200 once the fault is gone.")
+
+
+class AutomationSettings(ListenSettings):
+    """Set the automation service: where it listens, who may call it, and how the path is fixed."""
+
+    port: int = Field(default=9109, ge=0, le=65_535, description="Port to listen on; 0 takes a free one.")
+    token: str | None = Field(default=None, description="Bearer token that callers and Alertmanager must send.")
+    fix: FixSettings = FixSettings()
+    snapshot_dir: Path = Field(default=Path("snapshots"), description="Folder that gets a file for every run.")
+
+
+class MonitoringSettings(Section):
+    """Hold the timings of Prometheus and Alertmanager that the generated files assume."""
+
+    scrape_interval_s: float = seconds(2, "How often Prometheus scrapes the exporter.")
+    evaluation_interval_s: float = seconds(2, "How often Prometheus evaluates the rules.")
+    alert_for_s: float = Field(default=4, ge=0, description="How long a condition must hold before its alert fires.")
+    keep_firing_for_s: float = Field(default=30, ge=0, description="How long an alert goes on after its condition.")
+    group_wait_s: float = Field(default=0, ge=0, description="How long Alertmanager waits for more of a new group.")
+    group_interval_s: float = seconds(10, "How long Alertmanager waits before it tells of changes in a group.")
+    repeat_interval_s: float = seconds(300, "How often Alertmanager repeats what goes on firing.")
+    webhook_url: str = Field(
+        default="http://127.0.0.1:9109/webhooks/alertmanager",
+        description="Where Alertmanager posts what asks for a run.",
+    )
+    runbook_base_url: str = Field(
+        default="https://runbooks.example/sluicegate", description="Where the alerts' pages can be read."
+    )
+    exporter_job: str = Field(default="sluicegate", description="Prometheus' job name of the exporter.")
