@@ -16,6 +16,7 @@ from automation.names import process_id, run_id
 from runbooks.model import Runbook
 from sluicegate.clock import Clock
 from sluicegate.policy import Decision, Figures, Thresholds, decide, exit_condition_holds
+from sluicegate.remedies import QUEUE_APPLY
 from sluicegate.settings import Settings
 from sluicegate.store import Store
 from sluicegate.telemetry import Telemetry
@@ -94,7 +95,7 @@ class Controller:
         drifted = stored if stored and stored != here else ""
         self._metrics.settings_drift.set(bool(drifted))
         if drifted and drifted != self._drifted:
-            log.warning("settings_differ", stored=stored, here=here, unblock="sluicegate queue apply --as --reason")
+            log.warning("settings_differ", stored=stored, here=here, unblock=_DRIFT_UNBLOCK)
         self._drifted = drifted
 
     async def _sweep(self) -> None:
@@ -149,6 +150,9 @@ class Controller:
         log.error("gate_pinned", pin=gate.pin, note=gate.pin_note, state=gate.drain_state, unblock=UNBLOCK)
 
 
+_DRIFT_UNBLOCK = (
+    f"start this service with the queue's own `--settings FILE`, or put its file into force: `{QUEUE_APPLY}`"
+)
 UNBLOCK = "a named person: `sluicegate gate show`, then `sluicegate gate release|open --as NAME --reason WHY`"
 
 

@@ -17,6 +17,7 @@ from runbooks.context import Context
 from runbooks.model import Runbook
 from runbooks.verdict import Verdict
 from sluicegate.errors import StoreError
+from sluicegate.remedies import QUEUE_INIT
 from sluicegate.replies import Episode
 from sluicegate.settings import Settings
 from sluicegate.store import Store
@@ -84,7 +85,7 @@ class Episodes:
             batch = alerts[start : start + _ALERTS_A_CALL]
             kept = await asyncio.to_thread(self._store.notify, SOURCE, group, batch)
             if alerts and not kept.event:
-                raise NotKept(f"queue {self._settings.queue} is not initialised: `sluicegate queue init` opens it")
+                raise NotKept(f"queue {self._settings.queue} is not open: `{QUEUE_INIT}` opens it")
             event = event or kept.event
             fresh.update({episode_id: new for episode_id, state, new in kept.episodes if state == "open"})
         return event, fresh

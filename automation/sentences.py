@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from sluicegate.remedies import BY_NAME
 from sluicegate.replies import GateAnswer, RunHistory, RunRecord
-
-_BY_NAME = "--as NAME --reason WHY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +27,12 @@ def opening_said(answer: GateAnswer) -> Said:
             return Said(
                 f"Run {answer.run} is live, so no other was opened.",
                 f"`sluicegate automation show {answer.run}` says where it is, `sluicegate automation abort "
-                f"{answer.run} {_BY_NAME}` ends it.",
+                f"{answer.run} {BY_NAME}` ends it.",
             )
         case "duplicates":
             return Said(
                 "Confirmed duplicates are not acknowledged, so no run was opened.",
-                f"Audit their keys, then `sluicegate gate acknowledge {_BY_NAME}`.",
+                f"Audit their keys, then `sluicegate gate acknowledge {BY_NAME}`.",
             )
         case "unreadable":
             return Said(

@@ -24,6 +24,7 @@ from sluicegate.clock import SystemClock
 from sluicegate.errors import StoreError
 from sluicegate.listening import listen as listen_on
 from sluicegate.reconciler import Reconciler
+from sluicegate.remedies import QUEUE_INIT
 from sluicegate.settings import Settings
 from sluicegate.store import Store
 
@@ -103,7 +104,7 @@ class Automation:
             log.warning("store_unavailable", error=str(error))
             return
         if not telemetry.gate.initialised:
-            log.warning("queue_uninitialised", queue=telemetry.queue, unblock="sluicegate queue init --as --reason")
+            log.warning("queue_uninitialised", queue=telemetry.queue, unblock=QUEUE_INIT)
 
 
 def _reconciling(store: Store, settings: Settings) -> Loop:

@@ -81,7 +81,7 @@ def plan(
     in_force = settings_of(settings, redis_url, queue)
     with opened(in_force, read_only=True) as store:
         telemetry = store.observe()
-    planned = plan_run(runbook, telemetry, in_force)
+    planned = plan_run(runbook, telemetry, in_force, own_file=settings is not None)
     if as_json:
         typer.echo(json.dumps(plan_values(planned), indent=2, ensure_ascii=False))
     else:

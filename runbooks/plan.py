@@ -15,6 +15,7 @@ from runbooks.quantity import in_words
 from runbooks.start import UNSEEN, Obstacle, obstacles
 from runbooks.verdict import CheckResult
 from sluicegate.gate import PinReason
+from sluicegate.remedies import QUEUE_APPLY
 from sluicegate.settings import Settings
 from sluicegate.telemetry import Telemetry
 
@@ -56,9 +57,13 @@ def plan(
     settings: Settings,
     *,
     run_id: str = NO_RUN,
+    own_file: bool = True,
     expired_by_drain: Mapping[str, int] | None = None,
 ) -> Plan:
-    """Plan a run of the runbook; `expired_by_drain` counts by class what the drain step would expire, where known."""
+    """Plan a run of the runbook; `expired_by_drain` counts by class what the drain step would expire, where known.
+
+    Without a settings file of one's own (`own_file`) the settings are the drill's, and are compared with nothing.
+    """
     context = Context(settings, run_id)
     hindrances = obstacles(runbook, telemetry, context)
     return Plan(
@@ -83,7 +88,7 @@ def plan(
         would_start=not hindrances,
         why_not=hindrances,
         unseen=UNSEEN,
-        notes=_notes(runbook, telemetry, context),
+        notes=_notes(runbook, telemetry, context, own_file=own_file),
         expired_by_drain=expired_by_drain,
     )
 
@@ -110,15 +115,20 @@ def rollback_text(step: Step, runbook: Runbook, context: Context) -> str:
     )
 
 
-def _notes(runbook: Runbook, telemetry: Telemetry, context: Context) -> tuple[str, ...]:
+def _notes(runbook: Runbook, telemetry: Telemetry, context: Context, *, own_file: bool) -> tuple[str, ...]:
     contract = context.contract
     notes = []
     unproved = [name for name in contract.classes if name not in contract.canary_classes]
     if unproved and any(step.verb == "canary" for step in runbook.steps):
         notes.append(f"Classes without a canary, which no canary proves: {', '.join(unproved)}.")
-    if telemetry.settings_digest and telemetry.settings_digest != contract.digest():
+    if not own_file:
+        notes.append(
+            "No settings file was named, so the lines below are of the drill's settings and are compared with nothing: "
+            "`--settings FILE` plans by yours."
+        )
+    elif telemetry.settings_digest and telemetry.settings_digest != contract.digest():
         notes.append(
             f"The queue runs under contract {telemetry.settings_digest}, these settings are {contract.digest()}: "
-            f"the lines below are of these settings. `sluicegate queue apply` makes them one."
+            f"the lines below are of these settings. `{QUEUE_APPLY}` makes them one."
         )
     return tuple(notes)

@@ -13,6 +13,7 @@ from runbooks.model import Runbook
 from runbooks.verdict import Verdict
 from sluicegate.gate import DrainState, PinReason
 from sluicegate.gate import Runbook as LockHolder
+from sluicegate.remedies import QUEUE_INIT
 from sluicegate.telemetry import Telemetry
 
 UNSEEN = ("cooldown", "runs an hour", "runs at once", "breaker")
@@ -47,7 +48,7 @@ def _readable(telemetry: Telemetry) -> Obstacle | None:
         return Obstacle(
             "uninitialised",
             f"Queue {telemetry.queue} was never opened: its gate reads as drain/closed.",
-            "sluicegate queue init --as NAME --reason WHY",
+            QUEUE_INIT,
         )
     if not gate.readable:
         return Obstacle(

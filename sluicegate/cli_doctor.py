@@ -24,7 +24,7 @@ def doctor(
     loaded = settings_of(settings, redis_url, queue)
     # A reader loads nothing: what is found is what was there, on a replica too.
     with opened(loaded, read_only=True) as store:
-        seen = look(store, loaded)
+        seen = look(store, loaded, own_file=settings is not None)
     findings, lost = examine(seen), losses(seen)
     if as_json:
         body = {"findings": [asdict(finding) for finding in findings], "losses": [asdict(loss) for loss in lost]}
@@ -35,8 +35,11 @@ def doctor(
         raise typer.Exit(1)
 
 
-def look(store: Store, settings: Settings) -> Seen:
-    """Ask the server for all that it shows; raises StoreError where not even a command of the queue answers."""
+def look(store: Store, settings: Settings, *, own_file: bool) -> Seen:
+    """Ask the server for all that it shows; raises StoreError where not even a command of the queue answers.
+
+    Without a settings file of one's own (`own_file`) there is no contract to compare the stored one with.
+    """
     began = time.time()
     server_ms = store.server_time_ms()
     ended = time.time()
@@ -49,7 +52,7 @@ def look(store: Store, settings: Settings) -> Seen:
         rtt_s=(ended - began) / 2,
         gate=store.observe().gate.drain_state,
         stored=store.settings(),
-        own_digest=settings.contract.digest(),
+        own_digest=settings.contract.digest() if own_file else None,
         own_library=functions.LIBRARY,
         resolver_url=settings.reconcile.http_url is not None,
     )

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from sluicegate import cli_doctor, cli_reconcile, cli_snapshot, logs
+from sluicegate import cli_doctor, cli_reconcile, cli_snapshot, logs, remedies
 from sluicegate.console import (
     Actor,
     AsJson,
@@ -22,6 +22,7 @@ from sluicegate.console import (
     SettingsFile,
     Why,
     command_line,
+    contract_of,
     fail,
     opened,
     person,
@@ -37,43 +38,43 @@ from sluicegate.store import Store
 
 app = command_line(
     "Open a queue, apply its contract, submit to it and look into it.",
-    'sluicegate queue init --as ann --reason "first queue"',
+    'sluicegate queue init --settings sluicegate.yaml --as ann --reason "first queue"',
 )
 
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="The job's id.")]
 
 
-@app.command(epilog='Example: sluicegate queue init --as ann --reason "first queue" --settings sluicegate.yaml')
+@app.command(epilog='Example: sluicegate queue init --settings sluicegate.yaml --as ann --reason "first queue"')
 def init(
     actor: Actor, reason: Why, settings: SettingsFile = None, redis_url: RedisUrl = None, queue: Queue = None
 ) -> None:
     """Open a new queue with the settings' contract; refused where anything of a queue exists."""
     who = person(actor, reason)
-    loaded = settings_of(settings, redis_url, queue)
+    loaded = contract_of(settings, redis_url, queue, "sluicegate queue init")
     contract = loaded.contract
     with opened(loaded) as store:
         answer = store.init_queue(contract.for_redis(), contract.digest(), who.name, who.reason)
     if answer.answer != "moved":
         raise fail(
             f"Queue {loaded.queue} exists already: the key {answer.why} is there.",
-            "`sluicegate queue apply` changes its contract, `sluicegate gate open` its gate.",
+            f"`{remedies.QUEUE_APPLY}` changes its contract, `sluicegate gate open` its gate.",
         )
     typer.echo(f"Queue {loaded.queue} is open, with contract {contract.digest()}.")
 
 
-@app.command(epilog='Example: sluicegate queue apply --as ann --reason "more workers" --settings sluicegate.yaml')
+@app.command(epilog='Example: sluicegate queue apply --settings sluicegate.yaml --as ann --reason "more workers"')
 def apply(
     actor: Actor, reason: Why, settings: SettingsFile = None, redis_url: RedisUrl = None, queue: Queue = None
 ) -> None:
     """Put the settings' contract into force for every client of a queue."""
     who = person(actor, reason)
-    loaded = settings_of(settings, redis_url, queue)
+    loaded = contract_of(settings, redis_url, queue, "sluicegate queue apply")
     contract = loaded.contract
     with opened(loaded) as store:
         store.load()
         answer = store.apply_settings(contract.for_redis(), contract.digest(), who.name, who.reason)
     if answer == "unreadable":
-        raise fail(f"There is no queue {loaded.queue} yet.", "`sluicegate queue init --as NAME --reason WHY` opens it.")
+        raise fail(f"There is no queue {loaded.queue} yet.", f"`{remedies.QUEUE_INIT}` opens it.")
     done = "is in force now" if answer == "moved" else "was in force already"
     typer.echo(f"Contract {contract.digest()} {done} for queue {loaded.queue}.")
 
@@ -160,7 +161,7 @@ def show_settings(
 ) -> None:
     """Show every setting: default, bound, its value here and the one in force (the contract's is in Redis)."""
     loaded = settings_of(settings, redis_url, queue)
-    stored, said = _stored_contract(loaded)
+    stored, said = _stored_contract(loaded, own_file=settings is not None)
     rows = setting_rows(loaded, stored)
     if as_json:
         typer.echo(json.dumps([{name: getattr(row, name) for name in row.__slots__} for row in rows]))
@@ -208,7 +209,7 @@ app.command(
 )(cli_snapshot.restore_snapshot)
 
 
-def _stored_contract(settings: Settings) -> tuple[str | None, str]:
+def _stored_contract(settings: Settings, *, own_file: bool) -> tuple[str | None, str]:
     """Give the stored contract, None where it can't be had, and a sentence about it."""
     store = Store.connect(settings.redis_url, settings.queue)
     try:
@@ -218,9 +219,10 @@ def _stored_contract(settings: Settings) -> tuple[str | None, str]:
     finally:
         store.close()
     if "contract" not in stored:
-        return None, f"No contract is in force: queue {settings.queue} is not open. `sluicegate queue init` opens it."
-    same = stored["digest"] == settings.contract.digest()
+        return None, f"No contract is in force: queue {settings.queue} is not open. `{remedies.QUEUE_INIT}` opens it."
     applied = f"Contract {stored['digest']} is in force, applied by {stored['actor']} ({stored['reason']})"
-    return stored["contract"], (
-        f"{applied}." if same else f"{applied}; these settings differ. `sluicegate queue apply` puts them into force."
-    )
+    if not own_file:
+        return stored["contract"], f"{applied}. No settings file was named: `here` is the drill's."
+    if stored["digest"] == settings.contract.digest():
+        return stored["contract"], f"{applied}."
+    return stored["contract"], f"{applied}; these settings differ. `{remedies.QUEUE_APPLY}` puts them into force."

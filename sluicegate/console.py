@@ -14,6 +14,7 @@ import typer
 from sluicegate.errors import SluicegateError, StoreRejected, StoreUnavailable, UsageError
 from sluicegate.generated import outdated, write
 from sluicegate.redis_address import shown
+from sluicegate.remedies import BY_NAME
 from sluicegate.settings import Settings, load, parse
 from sluicegate.store import Store
 
@@ -90,6 +91,19 @@ def settings_of(
         section, _, setting = name.rpartition(".")
         (body[section] if section else body)[setting] = value
     return parse(body, "the command line")
+
+
+def contract_of(path: Path | None, redis_url: str | None, queue: str | None, command: str) -> Settings:
+    """Read the settings for a command that writes their contract into the queue; raises UsageError without a file.
+
+    The drill's classes, which every other command may fall back to, would replace those of a queue of one's own.
+    """
+    if path is None:
+        raise UsageError(
+            f"`{command}` needs --settings FILE: without one it would write the drill's classes into the queue.",
+            f"Name the file that declares this queue's classes: `{command} --settings FILE {BY_NAME}`.",
+        )
+    return settings_of(path, redis_url, queue)
 
 
 @contextmanager

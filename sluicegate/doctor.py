@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from sluicegate.keys import DEFAULT_QUEUE
+from sluicegate.remedies import QUEUE_APPLY, QUEUE_INIT
 
 
 class Level(StrEnum):
@@ -38,7 +39,7 @@ class Seen:
     """Hold what could be seen; None for what is not shown.
 
     info and config as the server names things; libraries by name; skew_s is this machine's clock minus the server's,
-    known to within rtt_s.
+    known to within rtt_s. Without a settings file of one's own, own_digest is None.
     """
 
     queue: str
@@ -49,7 +50,7 @@ class Seen:
     rtt_s: float
     gate: str
     stored: Mapping[str, str]
-    own_digest: str
+    own_digest: str | None
     own_library: str
     resolver_url: bool
 
@@ -216,18 +217,21 @@ def _are(libraries: tuple[str, ...]) -> str:
 
 def _queue(seen: Seen) -> Iterator[Finding]:
     if "contract" not in seen.stored:
-        hint = "`sluicegate queue init` opens it, `sluicegate queue restore` brings it back."
+        hint = f"`{QUEUE_INIT}` opens it, `sluicegate queue restore` brings it back."
         yield Finding(Level.WARN, "queue", f"Queue {seen.queue} is not open.", hint)
         return
     digest = seen.stored.get("digest", "")
-    if digest == seen.own_digest:
+    if seen.own_digest is None:
+        said = f"Contract {digest} is in force; no settings file was named, so it is compared with nothing."
+        yield Finding(Level.NOTE, "settings", said, "`--settings FILE` compares it with yours.")
+    elif digest == seen.own_digest:
         yield Finding(Level.OK, "settings", f"Contract {digest} is in force, and these settings hold the same.")
     else:
         yield Finding(
             Level.WARN,
             "settings",
             f"Contract {digest} is in force; these settings hold {seen.own_digest}.",
-            "`sluicegate queue settings` shows both, `sluicegate queue apply` puts these into force.",
+            f"`sluicegate queue settings --settings FILE` shows both, `{QUEUE_APPLY}` puts these into force.",
         )
     yield Finding(Level.NOTE, "gate", f"The gate is in {seen.gate}.")
     yield from _effects(seen)
@@ -238,7 +242,7 @@ def _effects(seen: Seen) -> Iterator[Finding]:
         classes = json.loads(seen.stored["contract"])["classes"]
         unsafe = sorted(name for name, declared in classes.items() if declared.get("effects") == "unsafe")
     except (ValueError, KeyError, TypeError, AttributeError):
-        hint = "`sluicegate queue apply` writes it anew."
+        hint = f"`{QUEUE_APPLY}` writes it anew."
         yield Finding(Level.FIX, "contract", "The stored contract can't be read.", hint)
         return
     for name in unsafe:

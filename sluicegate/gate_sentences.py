@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from sluicegate import remedies
 from sluicegate.gate import Admission, DrainState, PinReason
 from sluicegate.gate_events import Answer, Order
 from sluicegate.replies import GateAnswer, GateLogEntry
 from sluicegate.telemetry import GateView, Telemetry
 
-BY_NAME = "--as NAME --reason WHY"
-_OPEN = f"`sluicegate gate open {BY_NAME}`"
-_INIT = f"`sluicegate queue init {BY_NAME}`"
-_RELEASE = f"`sluicegate gate release {BY_NAME}`"
-_RUN = f"`sluicegate automation run drain-and-recover {BY_NAME}`"
-_ACKNOWLEDGE = f"`sluicegate gate acknowledge {BY_NAME}`"
+_OPEN = f"`{remedies.GATE_OPEN}`"
+_INIT = f"`{remedies.QUEUE_INIT}`"
+_RELEASE = f"`{remedies.GATE_RELEASE}`"
+_RUN = f"`{remedies.RUN}`"
+_ACKNOWLEDGE = f"`{remedies.GATE_ACKNOWLEDGE}`"
 
 _MEANS = {
     DrainState.ADMIT: "jobs are admitted and pulled",
@@ -96,7 +96,7 @@ def unblocks(telemetry: Telemetry) -> Iterator[str]:
             f"then {_ACKNOWLEDGE}; `gate open` acknowledges them, too."
         )
     if gate.initialised and not telemetry.settings_digest:
-        yield f"The stored contract is lost: `sluicegate queue apply {BY_NAME}` writes it anew."
+        yield f"The stored contract is lost: `{remedies.QUEUE_APPLY}` writes it anew."
     if gate.run is not None:
         yield f"Run {gate.run.run_id} moves the gate; {_OPEN} with --end-run ends it and opens."
     elif gate.pin is not None:

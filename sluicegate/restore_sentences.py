@@ -9,6 +9,7 @@ from typing import Any
 
 from sluicegate.gate_sentences import Said
 from sluicegate.job import JobState
+from sluicegate.remedies import BY_NAME, QUEUE_APPLY
 from sluicegate.restore import Restored, Wish
 from sluicegate.snapshot_file import Written
 
@@ -79,7 +80,7 @@ def refused_said(queue: str, result: Restored) -> Said:
         ),
         "not_empty": (
             f"Queue {queue} is not open, and yet the key {result.why} is there: a part of it was lost.",
-            "Restore onto an empty server, or `sluicegate queue apply` and `sluicegate gate drain` by name first.",
+            f"Restore onto an empty server, or first `{QUEUE_APPLY}`, then `sluicegate gate drain {BY_NAME}`.",
         ),
         "unreadable": (
             f"The gate of queue {queue} can't be read.",
@@ -91,7 +92,7 @@ def refused_said(queue: str, result: Restored) -> Said:
         ),
         "undeclared": (
             f"The snapshot holds jobs of `{result.why}`, which the contract of queue {queue} does not declare.",
-            "Declare it and `sluicegate queue apply`: no worker would pull these jobs.",
+            f"Declare it, then `{QUEUE_APPLY}`: no worker would pull these jobs.",
         ),
         "too_old": (
             f"Which jobs of {_instant(result.header.at_ms)} ran since can't be told: queue {queue} has forgotten them.",

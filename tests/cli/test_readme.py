@@ -153,6 +153,24 @@ def test_a_wrong_command_would_be_found(typed: str, said: str) -> None:
     assert said.casefold() in complaint(Command(words_of(typed))).casefold()
 
 
+def test_every_command_that_writes_the_contract_names_its_file() -> None:
+    """Without one they refuse, so no page and no message may send a reader there without it."""
+    sources = [
+        path
+        for part in ("sluicegate", "automation", "runbooks", "rules", "drill", "deploy", "docs")
+        for path in sorted((REPOSITORY / part).rglob("*"))
+        if path.suffix in {".py", ".md", ".yaml", ".yml", ".j2", ".lua"}
+    ]
+    typed = [
+        (path.name, line)
+        for path in [REPOSITORY / "README.md", *sources]
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if re.search(r"sluicegate queue (init|apply) -", line)
+    ]
+    assert len(typed) >= 6
+    assert [found for found in typed if "--settings" not in found[1]] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
 def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
     for target in _LINK.findall(prose(page.read_text(encoding="utf-8"))):
@@ -299,7 +317,8 @@ def test_a_raw_drain_closes_the_gate_as_the_guide_says(reader: Reader, kept_serv
 
 
 def test_only_the_command_closes_the_gate_of_a_full_server(reader: Reader, kept_server: QueueServer) -> None:
-    assert reader.types(Command(("queue", "init", "--as", "ann", "--reason", "a test")))[0] == 0
+    init = words_of('sluicegate queue init --settings sluicegate.yaml --as ann --reason "a test"')
+    assert reader.types(Command(init))[0] == 0
     with redis.Redis.from_url(kept_server.url) as client:
         client.config_set("maxmemory", 1)
         with pytest.raises(redis.exceptions.OutOfMemoryError):

@@ -427,7 +427,9 @@ def test_another_contract_than_the_own_is_reported_until_it_is_one(
             assert thresholds_of(parts.look().thresholds).drain_age_p95_seconds == 2.0, "the stored ones decide"
 
     asyncio.run(scenario())
-    assert capsys.readouterr().out.count("settings_differ") == 1
+    said = capsys.readouterr().out
+    assert said.count("settings_differ") == 1
+    assert "sluicegate queue apply --settings FILE --as NAME --reason WHY" in said
 
 
 def test_stored_thresholds_are_typed_and_what_a_later_version_stored_is_left_out() -> None:

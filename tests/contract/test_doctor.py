@@ -30,10 +30,10 @@ def settings_for(queue: OpenQueue, folder: Path, **changes: Any) -> Path:
     return path
 
 
-def seen_on(url: str, settings: Settings | None = None, name: str = "default") -> Seen:
+def seen_on(url: str, settings: Settings | None = None, name: str = "default", *, own_file: bool = True) -> Seen:
     store = Store.connect(url, name, read_only=True)
     try:
-        return look(store, settings or load(None, {}))
+        return look(store, settings or load(None, {}), own_file=own_file)
     finally:
         store.close()
 
@@ -170,6 +170,13 @@ def test_another_contract_is_a_warning_and_a_broken_one_must_be_fixed(queue: Ope
     queue.client.hset("queue:settings", "contract", "{")
     assert level(seen_on(queue.url), "contract") is Level.FIX
     queue.client.hset("queue:settings", "contract", queue.contract.for_redis())
+
+
+def test_without_a_settings_file_the_contract_is_compared_with_nothing(queue: OpenQueue) -> None:
+    (finding,) = [found for found in examine(seen_on(queue.url, own_file=False)) if found.name == "settings"]
+    assert finding.level is Level.NOTE
+    assert "compared with nothing" in finding.said
+    assert "--settings FILE" in finding.hint
 
 
 def test_unsafe_classes_are_named_and_a_resolver_makes_them_a_note(open_queue: OpenQueueFunction) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 import redis
+import yaml
 
 from sluicegate.__main__ import dispatch
-from sluicegate.settings import default_settings
+from sluicegate.settings import DRILL_CLASSES, default_settings
 from sluicegate.store import Store
 
 
@@ -58,11 +60,13 @@ def writes(url: str) -> int:
 
 
 def test_a_plan_of_a_healthy_queue_would_not_start(
-    opened: str, reader: str, capsys: pytest.CaptureFixture[str]
+    opened: str, reader: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = writes(opened)
+    file = tmp_path / "sluicegate.yaml"
+    file.write_text(yaml.safe_dump({"contract": {"classes": DRILL_CLASSES}}), encoding="utf-8")
 
-    code = dispatch(["runbooks", "plan", "drain-and-recover", "--redis-url", reader, "--json"])
+    code = dispatch(["runbooks", "plan", "drain-and-recover", "--settings", str(file), "--redis-url", reader, "--json"])
 
     planned = json.loads(capsys.readouterr().out)
     assert code == 0
@@ -72,6 +76,25 @@ def test_a_plan_of_a_healthy_queue_would_not_start(
     assert planned["notes"] == []
     assert len(planned["lines"]) == 8
     assert writes(opened) == before
+
+
+def test_a_plan_without_a_settings_file_reports_no_drift(
+    redis_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("contract: {classes: {mend: {deadline_s: 60}}}", encoding="utf-8")
+    named = ["--as", "ada", "--reason", "a test", "--redis-url", redis_url]
+    assert dispatch(["queue", "init", "--settings", str(file), *named]) == 0
+    capsys.readouterr()
+
+    assert dispatch(["runbooks", "plan", "drain-and-recover", "--redis-url", redis_url]) == 0
+    assert "No settings file was named" in (text := capsys.readouterr().out)
+    assert "queue apply" not in text
+    dispatch(["queue", "doctor", "--redis-url", redis_url])
+    assert "no settings file was named" in (text := capsys.readouterr().out)
+    assert "queue apply" not in text
+    assert dispatch(["queue", "settings", "--redis-url", redis_url]) == 0
+    assert "queue apply" not in capsys.readouterr().err
 
 
 def test_the_planner_cannot_write(reader: str) -> None:

@@ -148,6 +148,14 @@ def test_without_any_canary_a_person_passes_the_step() -> None:
 def test_another_contract_in_force_is_told() -> None:
     (note,) = plan(RECOVER, replace(ILL, settings_digest="0123456789abcdef"), SETTINGS).notes
     assert "contract 0123456789abcdef" in note
+    assert "`sluicegate queue apply --settings FILE --as NAME --reason WHY`" in note
+
+
+def test_without_a_settings_file_a_plan_is_compared_with_nothing_and_says_whose_it_is() -> None:
+    (note,) = plan(RECOVER, replace(ILL, settings_digest="0123456789abcdef"), SETTINGS, own_file=False).notes
+    assert "0123456789abcdef" not in note
+    assert "the drill's settings" in note
+    assert "`--settings FILE` plans by yours" in note
 
 
 def test_a_hook_is_shown_with_its_secrets_masked() -> None:
