@@ -48,12 +48,14 @@ def look(store: Store, settings: Settings, *, own_file: bool) -> Seen:
         info=store.server_info(),
         config=store.server_config(("appendfsync", "save", "maxmemory-policy", "min-replicas-to-write", "appendonly")),
         libraries=store.server_libraries(),
+        loaded=store.loaded_library(),
         skew_s=(began + ended) / 2 - server_ms / 1000,
         rtt_s=(ended - began) / 2,
         gate=store.observe().gate.drain_state,
         stored=store.settings(),
         own_digest=settings.contract.digest() if own_file else None,
         own_library=functions.LIBRARY,
+        own_code=functions.digest_of(functions.library()),
         resolver_url=settings.reconcile.http_url is not None,
     )
 

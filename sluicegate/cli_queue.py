@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from sluicegate import cli_doctor, cli_reconcile, cli_snapshot, logs, remedies
+from sluicegate import cli_doctor, cli_reconcile, cli_snapshot, functions, logs, remedies
 from sluicegate.console import (
     Actor,
     AsJson,
@@ -77,6 +77,18 @@ def apply(
         raise fail(f"There is no queue {loaded.queue} yet.", f"`{remedies.QUEUE_INIT}` opens it.")
     done = "is in force now" if answer == "moved" else "was in force already"
     typer.echo(f"Contract {contract.digest()} {done} for queue {loaded.queue}.")
+
+
+@app.command(epilog='Example: sluicegate queue upgrade --as ann --reason "every process runs the new version"')
+def upgrade(
+    actor: Actor, reason: Why, settings: SettingsFile = None, redis_url: RedisUrl = None, queue: Queue = None
+) -> None:
+    """Replace the server's function library by this version's, for all its queues; when no older process is left."""
+    who = person(actor, reason)
+    with opened(settings_of(settings, redis_url, queue)) as store:
+        was, now = store.replace_library(who.name, who.reason)
+    done = f"is {now} now; it was {was}" if was != now else f"was {now} already"
+    typer.echo(f"The function library {functions.LIBRARY} {done}.")
 
 
 @app.command(epilog="Example: sluicegate queue stats --json")

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from sluicegate.errors import SluicegateError, StoreRejected, StoreUnavailable, UsageError
+from sluicegate.errors import OtherLibrary, SluicegateError, StoreRejected, StoreUnavailable, UsageError
 from sluicegate.generated import outdated, write
 from sluicegate.redis_address import shown
 from sluicegate.remedies import BY_NAME
@@ -116,6 +116,8 @@ def opened(settings: Settings, *, read_only: bool = False) -> Iterator[Store]:
         raise SluicegateError(
             f"The queue's server at {shown(settings.redis_url)} does not answer: {_first_line(error)}"
         ) from error
+    except OtherLibrary as error:
+        raise SluicegateError(str(error)) from error
     except StoreRejected as error:
         raise SluicegateError(
             f"The queue's server at {shown(settings.redis_url)} refused the command: {_first_line(error)}"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from sluicegate.keys import DEFAULT_QUEUE
-from sluicegate.remedies import QUEUE_APPLY, QUEUE_INIT
+from sluicegate.remedies import QUEUE_APPLY, QUEUE_INIT, QUEUE_UPGRADE
 
 
 class Level(StrEnum):
@@ -38,20 +38,23 @@ class Finding:
 class Seen:
     """Hold what could be seen; None for what is not shown.
 
-    info and config as the server names things; libraries by name; skew_s is this machine's clock minus the server's,
-    known to within rtt_s. Without a settings file of one's own, own_digest is None.
+    info and config as the server names things; libraries by name, and loaded the digest of the code under this
+    version's name; skew_s is this machine's clock minus the server's, known to within rtt_s. Without a settings file of
+    one's own, own_digest is None.
     """
 
     queue: str
     info: Mapping[str, str] | None
     config: Mapping[str, str] | None
     libraries: tuple[str, ...] | None
+    loaded: str | None
     skew_s: float
     rtt_s: float
     gate: str
     stored: Mapping[str, str]
     own_digest: str | None
     own_library: str
+    own_code: str
     resolver_url: bool
 
     def value(self, info_name: str, config_name: str = "") -> str | None:
@@ -200,6 +203,14 @@ def _library(seen: Seen) -> Iterator[Finding]:
     if seen.libraries is None:
         said = "FUNCTION is not allowed to this user, or not known: the same source runs as scripts."
         yield Finding(Level.NOTE, "library", said)
+    elif seen.loaded not in (None, "", seen.own_code):
+        yield Finding(
+            Level.FIX,
+            "library",
+            f"The function library {seen.own_library} has other code under the same name: {seen.loaded} is loaded, "
+            f"this version has {seen.own_code}.",
+            f"Finish the roll-out of one version, then `{QUEUE_UPGRADE}` from it replaces the library.",
+        )
     elif seen.own_library in seen.libraries:
         yield Finding(Level.OK, "library", f"The function library {seen.own_library} is loaded.")
     else:

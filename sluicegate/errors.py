@@ -9,6 +9,7 @@
     └── StoreError            the queue's server did not do what was asked
         ├── StoreUnavailable  no answer in time, refused, loading, or the connection broke: the outcome is not known
         └── StoreRejected     the server answered with an error (no permission, out of memory, wrong type)
+            └── OtherLibrary  the server has other code under the library's name, without the command that was asked for
 
 A refusal that the caller must handle (an admission, a gate move, a lost race) is a value, never one of these.
 """
@@ -58,3 +59,7 @@ class StoreUnavailable(StoreError):
 
 class StoreRejected(StoreError):
     """Carry the server's own error text: the command was not executed."""
+
+
+class OtherLibrary(StoreRejected):
+    """Say which code the server has and which is needed, and what to do."""

@@ -20,8 +20,9 @@ from redis.retry import Retry
 from sluicegate import functions, keys, redis_address, replies
 from sluicegate.admission import Decision
 from sluicegate.connections import Connections
-from sluicegate.errors import StoreRejected, StoreUnavailable
+from sluicegate.errors import OtherLibrary, StoreRejected, StoreUnavailable
 from sluicegate.keys import Keys
+from sluicegate.remedies import QUEUE_UPGRADE
 from sluicegate.telemetry import Telemetry
 
 logger = logging.getLogger(__name__)
@@ -374,6 +375,28 @@ class Store:
             return None
         return tuple(str(dict(zip(one[::2], one[1::2], strict=True))["library_name"]) for one in found)
 
+    def loaded_library(self) -> str | None:
+        """Give the digest of the code that is loaded under the library's name; empty where there is none."""
+        found = self._shown("FUNCTION LIST", "LIBRARYNAME", functions.LIBRARY, "WITHCODE")
+        if not isinstance(found, list):
+            return None
+        codes = [dict(zip(one[::2], one[1::2], strict=True))["library_code"] for one in found]
+        return functions.digest_of(codes[0]) if codes else ""
+
+    def replace_library(self, actor: str, reason: str) -> tuple[str, str]:
+        """Put this version's code in the place of what the server has under the same name; gives both digests.
+
+        It is written to this queue's gate log, where there is one; every queue of the server runs the new code.
+        """
+        was, now = self.loaded_library() or "none", functions.digest_of(functions.library())
+        if was != now:
+            try:
+                self._redis.function_load(functions.library(), replace=True)
+            except redis.exceptions.RedisError as error:
+                raise _translated(error) from error
+            self._call("library_replaced", {"was": was, "now": now, "actor": actor, "reason": reason})
+        return was, now
+
     def _shown(self, *words: str) -> object:
         try:
             return cast("object", cast("Any", self._redis).execute_command(*words))
@@ -439,11 +462,21 @@ class Store:
             return self._connections.ask(("FCALL", functions.function_name(command), 1, *arguments), timeout_s)
         except redis.exceptions.ResponseError as error:
             self._function_forbidden = _forbids_functions(error)
-            if not self._function_forbidden and (_MISSING_FUNCTION not in str(error) or loaded):
+            missing = _MISSING_FUNCTION in str(error)
+            if missing and loaded:
+                raise self._other_library(command) from error
+            if not missing and not self._function_forbidden:
                 raise
         if not self._function_forbidden:
             self.load()
         return self._send(command, arguments, timeout_s, loaded=True)
+
+    def _other_library(self, command: str) -> OtherLibrary:
+        return OtherLibrary(
+            f"The server's function library {functions.LIBRARY} has other code "
+            f"({self.loaded_library() or 'not shown'}) than this version of Sluicegate ({functions.digest_of(functions.library())}): it has no {command}.\n"
+            f"Finish the roll-out of this version, then `{QUEUE_UPGRADE}` replaces the library."
+        )
 
     def _send_script(self, command: str, arguments: tuple[str | int, ...], timeout_s: float | None) -> object:
         """Run the same source as a script: for a reader that cannot load, and where FUNCTION is forbidden."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from functools import cache
 from importlib import resources
@@ -78,6 +79,11 @@ def library() -> str:
     """Give the source that FUNCTION LOAD takes; loading runs without `pairs`, so each registration is written out."""
     registrations = "\n".join(_registration(command) for command in command_names())
     return f"#!lua name={LIBRARY}\n{body()}\n{registrations}\n"
+
+
+def digest_of(source: str) -> str:
+    """Give a library's fingerprint: 16 hex digits of the SHA-256 of its source."""
+    return hashlib.sha256(source.encode()).hexdigest()[:16]
 
 
 def _registration(command: str) -> str:

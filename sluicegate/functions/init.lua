@@ -44,6 +44,16 @@ function commands.apply_settings(q)
   return { answer = 'moved', was = was }
 end
 
+-- library_replaced {was, now, actor, reason}: write down that a named person put other code in the place of the library.
+-- -> {answer = moved | unreadable}
+function commands.library_replaced(q)
+  local g = G.read(q)
+  if g.stored == 'uninitialised' then return { answer = 'unreadable' } end
+  G.log(q, g, { from = g.drain_state, to = g.drain_state, reason = 'library_replaced', actor = q.a.actor,
+    note = q.a.was .. ' -> ' .. q.a.now .. ': ' .. q.a.reason })
+  return { answer = 'moved' }
+end
+
 -- settings {}: the stored contract. -> {contract, digest, actor, reason, at}
 function commands.settings(q)
   return hash_of(q.p .. 'queue:settings')

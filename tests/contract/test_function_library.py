@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,7 +15,8 @@ from drill.children import Children
 from drill.readiness import answers_ping
 from drill.server import ServerKind, ServerOptions, find_server, server_arguments
 from sluicegate import functions, keys
-from sluicegate.errors import StoreRejected
+from sluicegate.__main__ import dispatch
+from sluicegate.errors import OtherLibrary, StoreRejected
 from sluicegate.settings import default_settings
 from sluicegate.store import Store
 
@@ -89,6 +91,82 @@ def test_a_client_that_never_loads_finds_what_another_loaded(redis_url: str, cli
     assert calls_of(client, "function|load") == loads
     owner.close()
     other.close()
+
+
+def older_library() -> str:
+    """Give a library of the same name with other code: it knows no gate log."""
+    registered = [line for line in functions.library().splitlines() if "_gate_log'" not in line]
+    return "\n".join([*registered, ""])
+
+
+@pytest.fixture
+def outdated(redis_url: str, client: Any) -> str:
+    """Return the address of a server with an open queue, under a library of the same name and other code."""
+    store = Store.connect(redis_url)
+    assert init(store) == "moved"
+    assert store.loaded_library() == functions.digest_of(functions.library())
+    store.close()
+    client.function_load(older_library(), replace=True)
+    return redis_url
+
+
+def test_a_command_that_other_code_under_the_same_name_lacks_says_which_code_is_there_and_what_to_do(
+    outdated: str,
+) -> None:
+    store = Store.connect(outdated)
+    with pytest.raises(OtherLibrary) as said:
+        store.gate_log()
+    sentence, hint = str(said.value).splitlines()
+    assert functions.digest_of(older_library()) in sentence
+    assert functions.digest_of(functions.library()) in sentence
+    assert "`sluicegate queue upgrade --as NAME --reason WHY`" in hint
+    assert store.observe().gate.drain_state == "admit", "what it knows goes on"
+    store.close()
+
+
+def test_doctor_finds_other_code_and_upgrade_replaces_it_once_by_name(
+    outdated: str, client: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    at = ("--redis-url", outdated)
+    assert dispatch(["gate", "log", *at]) == 1
+    assert "sluicegate queue upgrade" in capsys.readouterr().err.splitlines()[1]
+    assert dispatch(["queue", "doctor", *at]) == 1
+    assert "fix    library: The function library sluicegate_v2 has other code under the same name" in (
+        capsys.readouterr().out
+    )
+
+    words = ["queue", "upgrade", "--as", "ada", "--reason", "rolled out", *at]
+    assert dispatch(words) == 0
+    was = functions.digest_of(older_library())
+    assert f"it was {was}" in capsys.readouterr().out
+    assert dispatch(words) == 0
+    assert "already" in capsys.readouterr().out
+
+    store = Store.connect(outdated)
+    first, *_ = store.gate_log()
+    assert (first.reason, first.actor, first.to_state) == ("library_replaced", "ada", "admit")
+    assert first.note == f"{was} -> {functions.digest_of(functions.library())}: rolled out"
+    assert [entry.reason for entry in store.gate_log()] == ["library_replaced", "init"]
+    assert libraries(client) == [functions.LIBRARY]
+    store.close()
+    dispatch(["queue", "doctor", *at])
+    assert "other code" not in capsys.readouterr().out
+
+
+def test_an_upgrade_where_functions_are_forbidden_is_refused(restricted: Restrict) -> None:
+    store = Store.connect(restricted("-function|load"))
+    with pytest.raises(StoreRejected, match="permission"):
+        store.replace_library("ada", "a test")
+    store.close()
+
+
+def test_an_upgrade_of_a_server_without_a_queue_writes_no_key(redis_url: str, client: Any) -> None:
+    client.function_load(older_library(), replace=True)
+    store = Store.connect(redis_url)
+    assert store.replace_library("ada", "a test")[0] == functions.digest_of(older_library())
+    assert client.keys("*") == []
+    store.close()
 
 
 FORBIDDEN = ["-function", "-function -fcall -fcall_ro", "-function|load"]
