@@ -8,7 +8,7 @@ GENERATED := rules/generated dashboards/generated docs/runbooks docs/reference
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup drill test slow gate-rows bench-queue check generate lock fresh clean
+.PHONY: help setup drill test slow gate-rows scenarios bench-queue check generate lock fresh clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,10 +42,12 @@ check: setup ## Check format, lint, types, import directions, generated files an
 	@$(BIN)/python -m pytest -q tests/contract/test_wheel.py
 	@echo "check: all is well"
 
-generate: setup ## Write everything generated anew: rules, dashboards, the pages of runbooks and metrics, the HTTP API
+generate: setup ## Write everything generated anew: rules, dashboards, the pages of runbooks, and the reference
 	@$(BIN)/python -m sluicegate rules generate
 	@$(BIN)/python -m sluicegate dashboards generate
 	@$(BIN)/python -m sluicegate exporter reference > docs/reference/metrics.md
+	@$(BIN)/python -m sluicegate.command_reference > docs/reference/commands.md
+	@$(BIN)/python -m sluicegate.settings_reference > docs/reference/settings.md
 	@$(BIN)/python -m sluicegate queue openapi > docs/reference/openapi.json
 	@for file in runbooks/*.yaml; do \
 	  name=$$(basename $$file .yaml); \

@@ -1,0 +1,101 @@
+"""Every command, setting, metric, step and alert has its line in the docs, and the generated pages are up to date."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from exporter.catalogue import BUILD, PAGE, QUEUE_FIGURES, READING
+from exporter.figure import Figure
+from runbooks.verbs.step import VerbName
+from sluicegate import command_reference, settings_reference
+from sluicegate.__main__ import WORDS
+from sluicegate.command_reference import entries_of
+from sluicegate.records import AlertName
+from sluicegate.setting_rows import setting_rows
+from sluicegate.settings import DRILL_CLASSES, parse
+from sluicegate.settings_reference import sections
+
+
+def without_line(names: Iterable[str], page: str, line: str) -> list[str]:
+    """Give the names that no line of the page stands for; `line` is a pattern with NAME in it."""
+    return [name for name in names if not re.search(line.replace("NAME", re.escape(name)), page, re.MULTILINE)]
+
+
+@pytest.mark.parametrize(
+    ("page", "text"), [("commands", command_reference.reference), ("settings", settings_reference.reference)]
+)
+def test_the_committed_page_is_what_the_code_generates(repository: Path, page: str, text: Callable[[], str]) -> None:
+    committed = (repository / f"docs/reference/{page}.md").read_text(encoding="utf-8")
+    assert committed == text(), "run `make generate`"
+
+
+def test_every_command_has_its_section_with_an_example_of_it(repository: Path) -> None:
+    page = (repository / "docs/reference/commands.md").read_text(encoding="utf-8")
+    entries = [entry for word in WORDS for entry in entries_of(word)]
+    assert without_line(WORDS, page, r"^## NAME$") == []
+    assert without_line((entry.words for entry in entries), page, r"^### NAME$") == []
+    assert [entry.words for entry in entries if not entry.example.startswith(entry.words)] == []
+
+
+def test_every_argument_and_option_says_what_it_is_for() -> None:
+    entries = [entry for word in WORDS for entry in entries_of(word)]
+    assert [(entry.words, one.name) for entry in entries for one in entry.options if not one.says] == []
+
+
+def test_a_command_without_help_for_its_option_is_seen() -> None:
+    app = typer.Typer(add_completion=False)
+
+    @app.command()
+    def bare(silent: str = "") -> None:
+        """Do nothing."""
+
+    (option,) = command_reference.entry("sluicegate bare", typer.main.get_command(app)).options
+    assert (option.name, option.says) == ("--silent TEXT", "")
+
+
+def test_every_setting_has_its_row_with_default_bound_and_purpose(repository: Path) -> None:
+    page = (repository / "docs/reference/settings.md").read_text(encoding="utf-8")
+    rows = [row for section in sections() for row in section.rows]
+    assert without_line((row.name for row in rows), page, r"^\| `NAME` \| [^|]+ \|") == []
+    assert [row.name for row in rows if not row.says or not row.default] == []
+
+
+def test_the_reference_has_every_setting_that_the_listing_has() -> None:
+    browser = {"contract": {"classes": DRILL_CLASSES, "cost_classes": {"browser": {}}}}
+    listed = {row.name for row in setting_rows(parse(browser, "a test"), None)}
+    chosen = r"(contract\.(?:cost_)?classes)\.[a-z-]+"
+    documented = {row.name for section in sections() for row in section.rows}
+    assert {re.sub(chosen, r"\1.{name}", name) for name in listed} == documented - {
+        "contract.classes",
+        "contract.cost_classes",
+    }
+
+
+def test_every_metric_has_its_section(repository: Path) -> None:
+    page = (repository / "docs/reference/metrics.md").read_text(encoding="utf-8")
+    figures: tuple[Figure[Any], ...] = (*QUEUE_FIGURES, *READING, *PAGE, *BUILD)
+    assert without_line((figure.name for figure in figures), page, r"^### NAME$") == []
+
+
+def test_every_step_verb_is_a_step_of_a_documented_runbook(repository: Path) -> None:
+    pages = "\n".join(path.read_text(encoding="utf-8") for path in (repository / "docs/runbooks").glob("[!S]*.md"))
+    assert without_line(VerbName, pages, r"^### \d+\. NAME$") == []
+
+
+def test_every_alert_has_its_page_with_what_a_person_does(repository: Path) -> None:
+    for name in AlertName:
+        page = (repository / f"docs/runbooks/{name}.md").read_text(encoding="utf-8")
+        assert without_line([name], page, r"^# NAME$") == []
+
+
+def test_a_name_without_its_line_is_found() -> None:
+    page = "### sluicegate gate show\n| `queue` | `default` |\n"
+    assert without_line(["sluicegate gate show"], page, r"^### NAME$") == []
+    assert without_line(["sluicegate gate"], page, r"^### NAME$") == ["sluicegate gate"]
+    assert without_line(["queue", "que.e"], page, r"^\| `NAME` \| [^|]+ \|") == ["que.e"]
