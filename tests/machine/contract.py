@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from sluicegate.settings import Contract, default_settings
+from sluicegate.contract import Contract, Dispatch
+from sluicegate.settings import default_settings
 
 GRAIN_MS = 15_000
 
@@ -16,7 +17,7 @@ COST_CLASS = "browser"
 UNDECLARED = "no-such-class"
 
 
-def machine_contract(*, strict: bool = True) -> Contract:
+def machine_contract(*, strict: bool = True, dispatch: Dispatch = Dispatch.FIFO) -> Contract:
     """Give the contract; not `strict` lets undeclared classes in as `other`."""
     body: dict[str, Any] = default_settings().contract.model_dump(mode="json")
     body |= {
@@ -26,6 +27,7 @@ def machine_contract(*, strict: bool = True) -> Contract:
         "retry_budget": 3,
         "loss_budget": 2,
         "strict_classes": strict,
+        "dispatch": dispatch.value,
         "prediction_min_completions": 3,
         "runs_per_hour": 10_000,
         # A whole run is then ten commands, and its ramp refuses nearly everybody at first.

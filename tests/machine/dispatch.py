@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from sluicegate.contract import Dispatch
 from sluicegate.replies import Claimed, Renewed
 from tests.machine.agreement import agree
 from tests.machine.world import Entry, Job, Seat, World, event, finish, handed, start
@@ -13,7 +14,7 @@ _SEAT_MS = 60_000
 
 
 def claim(world: World, worker: str, request: str, slots: int, answer: Claimed) -> None:
-    """Check a claim's answer; among heads of the same age the server may take any."""
+    """Check a claim's answer; among heads of the same rank the server may take any."""
     agree(answer.drain_state, world.gate.effective, "the gate that a claim answers")
     agree(answer.epoch, world.gate.epoch, "the epoch that a claim answers")
     seat = world.seats.get(worker)
@@ -45,7 +46,7 @@ def _take(world: World, worker: str, slots: int, answer: Claimed) -> list[Job]:
 
 
 def _heads(world: World) -> dict[str, Job]:
-    """Give the jobs that may be claimed next: one, or several of the same age."""
+    """Give the jobs that may be claimed next: one, or several of the same rank."""
     gate = world.gate
     if gate.effective == "recovering" and not gate.green:
         waiting = [job for job in world.jobs.values() if job.canary and job.state == "ready"]
@@ -53,12 +54,21 @@ def _heads(world: World) -> dict[str, Job]:
     running = list(world.ordinary("running"))
     if not gate.pulls_backlog or len(running) >= world.contract["max_running"]:
         return {}
+    rank = _by_deadline if world.contract["dispatch"] == Dispatch.EDF else _by_age
     heads: dict[tuple[str, str], Job] = {}
-    for job in sorted(world.ordinary("ready"), key=lambda job: (job.eligible, job.job_id)):
+    for job in sorted(world.ordinary("ready"), key=lambda job: (rank(job), job.job_id)):
         heads.setdefault((job.job_class, job.cost), job)
     free = [job for job in heads.values() if not _full(world, job, running)]
-    oldest = min((job.eligible for job in free), default=0)
-    return _by_id(job for job in free if job.eligible == oldest)
+    first = min(map(rank, free), default=0)
+    return _by_id(job for job in free if rank(job) == first)
+
+
+def _by_age(job: Job) -> int:
+    return job.eligible
+
+
+def _by_deadline(job: Job) -> int:
+    return job.deadline
 
 
 def _by_id(jobs: Iterable[Job]) -> dict[str, Job]:

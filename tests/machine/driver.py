@@ -10,7 +10,7 @@ from typing import Any
 import redis
 
 from sluicegate.admission import Decision
-from sluicegate.settings import Contract
+from sluicegate.contract import Contract
 from sluicegate.store import Store
 from tests.machine.census import Census
 from tests.machine.clock import KEY, Clock, with_clock

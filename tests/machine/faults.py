@@ -44,8 +44,8 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "a claim starts jobs under the margin",
-        "if job.deadline - q.now < q.s.timings.margin_ms then\n      expire(",
-        "if job.deadline - q.now < 0 then\n      expire(",
+        "if job and job.deadline - q.now < q.s.timings.margin_ms then",
+        "if job and job.deadline - q.now < 0 then",
     ),
     Fault(
         "a claim pulls in a drain",

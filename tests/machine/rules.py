@@ -13,6 +13,7 @@ from typing import Any, ClassVar, TypeVar
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
+from sluicegate.contract import Dispatch
 from sluicegate.job import CallKind, Outcome
 from sluicegate.job import Job as Handed
 from sluicegate.submission import Submission
@@ -33,7 +34,7 @@ DELAYS = st.sampled_from((0, 0, 3, 4_000, 50_000, 70_000))
 # ms: nothing much, a back-off, a refusal's wait, a lease, a silent controller, a retention.
 WAITS = st.sampled_from((1, 3, 900, 2_100, 4_000, 15_100, 15_100, 30_000, 31_000, 31_000, 46_000, 91_000, 700_000))
 NUMBERS = st.integers(0, 1 << 12)
-OPENINGS = ("edit", "crash", "duplicate", "lease", PLAIN, COSTLY, LIMITED, UNDECLARED)
+OPENINGS = ("edit", "crash", "duplicate", "lease", "silence", "run", PLAIN, COSTLY, LIMITED, UNDECLARED)
 LATENCIES = st.sampled_from((10, 10, 10, 5_000))
 KINDS = st.sampled_from((None, *CallKind))
 COSTS = st.sampled_from(("", "", "", "", COST_CLASS, "no-such-cost"))
@@ -72,13 +73,17 @@ class QueueMachine(RuleBasedStateMachine):
         self._last_claim: dict[str, Command] = {}
         self._controller_fence = "0"
 
-    @initialize(strict=st.sampled_from((True, True, False)), openings=st.permutations(OPENINGS))
-    def open_queue(self, strict: bool, openings: list[str]) -> None:
-        """Open the queue, and begin with three of the things that the rules alone would do too rarely."""
-        self.drive = Driver(self.lab, machine_contract(strict=strict))
+    @initialize(
+        strict=st.sampled_from((True, True, False)),
+        dispatch=st.sampled_from(Dispatch),
+        openings=st.permutations(OPENINGS),
+    )
+    def open_queue(self, strict: bool, dispatch: Dispatch, openings: list[str]) -> None:
+        """Open the queue, and begin with four of the things that the rules alone would do too rarely."""
+        self.drive = Driver(self.lab, machine_contract(strict=strict, dispatch=dispatch))
         self._executor = Executor(self.drive, self._do, self._claim, self._settlement, self._next)
         self._look("admit")
-        for opening in openings[:3]:
+        for opening in openings[:4]:
             self._begin_with(opening)
 
     def _begin_with(self, opening: str) -> None:
@@ -86,8 +91,14 @@ class QueueMachine(RuleBasedStateMachine):
             self.drive.edit("SET", "admission", "closed")
             self._claim("w1", 1)
         elif opening == "crash":
-            self._start("w1", PLAIN, False)
+            self._start("w1", PLAIN, True)
             self._crash("w1")
+        elif opening == "run":
+            self._submit_in_a_ramp(1)
+        elif opening == "silence":
+            self._open(True)
+            self.drive.wait(91_000)
+            self._admit(self._submission(PLAIN, 0, ""))
         elif opening == "lease":
             jobs = self._start("w1", UNSAFE, True)
             self.drive.wait(31_000)
@@ -95,6 +106,8 @@ class QueueMachine(RuleBasedStateMachine):
             for job in jobs:
                 self._do(commands.reconcile(job.job_id, "retry", "http"))
         elif opening == "duplicate":
+            sent = self._submission(UNSAFE, 0, "", key="key-1")
+            self._admit(sent, {**sent, "fp": "another"})
             self._do(commands.duplicate("key-1"))
         else:
             self._open(True)
@@ -116,7 +129,7 @@ class QueueMachine(RuleBasedStateMachine):
     def submit_many(self, job_classes: list[str], deadline: int) -> None:
         self._admit(*(self._submission(job_class, deadline, "") for job_class in job_classes))
 
-    @rule(job_class=st.sampled_from((PLAIN, COSTLY, LIMITED)), count=st.integers(3, 6), cleared=st.booleans())
+    @rule(job_class=st.sampled_from((PLAIN, COSTLY, LIMITED)), count=st.integers(4, 7), cleared=st.booleans())
     def submit_a_crowd(self, job_class: str, count: int, cleared: bool) -> None:
         """Fill every place; one job of the class waits for its next try."""
         if cleared:
@@ -174,7 +187,7 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(job_class=WORKED, outcome=OUTCOMES, lost=LOST, shown=st.booleans())
     def overtake(self, job_class: str, outcome: Outcome, lost: int, shown: bool) -> None:
         """A worker that was slow settles what another one has started since; the provider may show both effects."""
-        for job in self._start("w1", job_class, False):
+        for job in self._start("w1", job_class, True):
             self._do(self._settlement(("w1", job), Outcome.REQUEUED, 0, None, 10))
             self._start("w2", job_class, False)
             self._do(self._settlement(("w1", job), outcome, 0, CallKind.OK, 10))
@@ -265,13 +278,17 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(job_class=WORKED, outcome=RECONCILED, source=SOURCES, late=st.sampled_from((None, *Outcome)))
     def lose_a_lease(self, job_class: str, outcome: str, source: str, late: Outcome | None) -> None:
         """Whoever holds jobs stops renewing; the worker comes back, or somebody finds out what became of one."""
-        jobs = self._start("w1", job_class, False)
+        jobs = self._start("w1", job_class, True)
+        if late is None:
+            self._crash("w1")
         self.drive.wait(31_000)
         self._do(commands.sweep())
         for job in jobs:
             if late is not None:
                 self._do(self._settlement(("w1", job), late, 0, CallKind.OK, 10))
-            self._do(commands.reconcile(job.job_id, outcome, source))
+            # A resolver names the fence it looked at; here it looked before this start, or after it.
+            fence = {"ledger": job.fence, "http": job.fence - 1}.get(source)
+            self._do(commands.reconcile(job.job_id, outcome, source, fence))
 
     # People, resolvers, the controller, an executor, hands.
 
@@ -303,10 +320,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(number=NUMBERS)
     def submit_in_a_ramp(self, number: int) -> None:
-        """Go on until the ramp has begun, then let producers come."""
-        self._recover(11, number, until_ramp=True)
-        if self.drive.gate.ramp is not None:
-            self._admit(*(self._submission(PLAIN, 0, "") for _ in range(3)))
+        self._submit_in_a_ramp(number)
 
     @rule(words=EDITS, looks=st.booleans())
     def edit_by_hand(self, words: tuple[str, ...], looks: bool) -> None:
@@ -459,6 +473,12 @@ class QueueMachine(RuleBasedStateMachine):
             if renewed:
                 self._do(commands.renew(worker, {job.job_id: job.fence}))
         return jobs
+
+    def _submit_in_a_ramp(self, number: int) -> None:
+        """Go on until the ramp has begun, then let producers come."""
+        self._recover(11, number, until_ramp=True)
+        if self.drive.gate.ramp is not None:
+            self._admit(*(self._submission(PLAIN, 0, "") for _ in range(3)))
 
     def _crash(self, worker: str) -> None:
         """A worker stops for ever wherever it was; what it still sent may arrive late."""

@@ -147,18 +147,25 @@ def promote(world: World, answer: int) -> None:
         enter(world, replace(job, state="ready"))
 
 
-def reconcile(world: World, job_id: str, outcome: str, source: str, answer: tuple[str, str]) -> None:
-    """Check a reconcile record: the only way out of unknown, and out of blocked by a person alone."""
+def reconcile(world: World, job_id: str, outcome: str, by: tuple[str, int | None], answer: tuple[str, str]) -> None:
+    """Check a reconcile record: the only way out of unknown, and out of blocked by a person alone.
+
+    `by` is the source and the fence it judged at, if it named one.
+    """
+    source, fence = by
     job = world.jobs.get(job_id)
     if job is None:
         agree(answer, ("gone", "gone"), "a reconcile record of no job")
         return
-    allowed = job.state == "unknown" or (job.state == "blocked" and source == "person" and outcome != "block")
-    if not allowed:
+    if job.state != "unknown" and not (job.state == "blocked" and source == "person"):
         agree(answer, ("refused", job.state), f"a reconcile record by {source} of a job that is {job.state}")
-        return
-    world.records.append(("reconcile", job_id, outcome))
-    agree(answer, ("moved", _reconciled(world, job, outcome)), f"a reconcile record by {source} of {job}")
+    elif fence is not None and fence != job.fence:
+        agree(answer, ("stale", job.state), f"a reconcile record by {source} of an earlier start")
+    elif job.state == "blocked" and outcome == "block":
+        agree(answer, ("refused", job.state), "a reconcile record that would change nothing")
+    else:
+        world.records.append(("reconcile", job_id, outcome))
+        agree(answer, ("moved", _reconciled(world, job, outcome)), f"a reconcile record by {source} of {job}")
 
 
 def _reconciled(world: World, job: Job, outcome: str) -> str:
