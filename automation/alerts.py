@@ -36,6 +36,11 @@ class Alert:
     starts_at_ms: int
     ends_at_ms: int
 
+    def kept_labels(self) -> dict[str, str]:
+        """Give the labels to keep, cut to a size that fills no server however large they were posted."""
+        first = sorted(self.labels.items())[:_LABELS_MOST]
+        return {name[:_LABEL_NAME_MOST]: value[:_LABEL_MOST] for name, value in first}
+
 
 @dataclass(frozen=True, slots=True)
 class Notification:
@@ -53,6 +58,8 @@ class NotUnderstood(Exception):
 _FIRST_REAL_YEAR = 1970
 # A group's key is only for readers of the inbox; refusing a long one would lose its alerts.
 _GROUP_MOST = 1024
+# So with the labels: a runbook is chosen by all of them, kept is what a reader can take in.
+_LABELS_MOST, _LABEL_NAME_MOST, _LABEL_MOST = 64, 100, 500
 
 
 def parse(body: bytes) -> Notification:
@@ -78,7 +85,7 @@ def _alert(posted: _PostedAlert) -> Alert:
     return Alert(
         fingerprint=posted.fingerprint,
         firing=posted.status == "firing",
-        name=_encodable(posted.labels.get("alertname", "")),
+        name=_encodable(posted.labels.get("alertname", ""))[:_LABEL_MOST],
         labels=posted.labels,
         starts_at_ms=_ms(posted.starts_at),
         ends_at_ms=_ms(posted.ends_at),

@@ -16,6 +16,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel, Field, ValidationError
 
 from automation.alerts import NotUnderstood, parse
+from automation.bodies import read_body
 from automation.episodes import Episodes, NotKept
 from automation.metrics import AutomationMetrics
 from automation.names import run_id
@@ -26,8 +27,6 @@ from sluicegate.store import Store
 
 log = structlog.get_logger(__name__)
 
-# About 27,000 alerts of ordinary size.
-BODY_LIMIT = 8 * 1024 * 1024
 WEBHOOK_PATH = "/webhooks/alertmanager"
 
 _OPEN_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
@@ -117,9 +116,9 @@ def _add_webhook(app: FastAPI, episodes: Episodes, metrics: AutomationMetrics) -
 
 
 async def _receive(request: Request, episodes: Episodes) -> Response:
-    body = await _bounded_body(request)
-    if body is None:
-        return _said(413, f"The body is larger than {BODY_LIMIT} bytes.")
+    body = await read_body(request)
+    if isinstance(body, Response):
+        return body
     try:
         notification = parse(body)
     except NotUnderstood as error:
@@ -132,19 +131,6 @@ async def _receive(request: Request, episodes: Episodes) -> Response:
         return _said(503, f"The notification could not be kept: {error}")
     runs = [{"id": run, "state": outcome, "duplicate": duplicate} for run, outcome, duplicate in received.runs]
     return JSONResponse({"event": received.event, "matched": received.matched, "runs": runs}, status_code=202)
-
-
-async def _bounded_body(request: Request) -> bytes | None:
-    announced = request.headers.get("content-length", "")
-    if announced.isdecimal() and int(announced) > BODY_LIMIT:
-        return None
-    parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > BODY_LIMIT:
-            return None
-        parts.append(part)
-    return b"".join(parts)
 
 
 def _add_runs(app: FastAPI, store: Store, runbooks: dict[str, Runbook]) -> None:
@@ -209,9 +195,9 @@ def start_arguments(runbook: Runbook, actor: str, reason: str) -> dict[str, obje
 
 
 async def _parsed(request: Request, kind: type[NamedT]) -> NamedT | JSONResponse:
-    body = await _bounded_body(request)
-    if body is None:
-        return _said(413, f"The body is larger than {BODY_LIMIT} bytes.")
+    body = await read_body(request)
+    if isinstance(body, Response):
+        return body
     try:
         return kind.model_validate_json(body)
     except ValidationError as error:

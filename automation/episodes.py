@@ -146,5 +146,5 @@ def _arguments(alert: Alert, runbook: Runbook) -> dict[str, object]:
         "ends_at": alert.ends_at_ms,
         "name": alert.name,
         "runbook": runbook.name,
-        "labels": json.dumps(alert.labels, sort_keys=True, separators=(",", ":")),
+        "labels": json.dumps(alert.kept_labels(), sort_keys=True, separators=(",", ":")),
     }

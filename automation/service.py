@@ -32,7 +32,8 @@ log = structlog.get_logger(__name__)
 
 # While the store hangs each loop holds a thread for its timeout; the webhook needs one all the same.
 _THREADS = 16
-_LAST_ANSWERS_S = 2
+# A body that comes slowly is given up before that.
+_LAST_ANSWERS_S = 7
 
 
 def lock_holding_runbooks() -> dict[str, Runbook]:

@@ -14,7 +14,8 @@ import httpx
 import pytest
 import uvicorn
 
-from automation.api import BODY_LIMIT, WEBHOOK_PATH, create_app
+from automation.api import WEBHOOK_PATH, create_app
+from automation.bodies import BODY_LIMIT, read_body
 from drill.server import QueueServer, ServerOptions
 from tests.automation_parts import ON_BOTH, RECOVERY, RUNBOOKS, Parts, quick
 from tests.servers import MakeServer
@@ -269,7 +270,7 @@ def test_what_cannot_be_kept_is_answered_503_and_what_is_kept_202(
             # Empty now: no queue, so nothing may be written, and nothing was kept.
             answer = await post(client, recorded("01"))
             assert answer.status_code == 503
-            assert "not initialised" in answer.json()["error"]
+            assert "is not open" in answer.json()["error"]
             assert parts.client.keys("*") == []
 
     asyncio.run(scenario())
@@ -392,5 +393,59 @@ def test_the_kill_switch_and_the_cooldown_refuse_an_alerts_run_and_say_so(redis_
             assert parts.state() == ("drain", "run_refused", None)
             (episode,) = parts.store.episodes()
             assert episode.outcome == "refused: kill_switch"
+
+    asyncio.run(scenario())
+
+
+async def _raw(client: httpx.AsyncClient, announced: int, sent: bytes) -> tuple[asyncio.StreamReader, Any]:
+    """Open a connection and send the head of a post and a part of its body."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", client.base_url.port)
+    head = f"POST {WEBHOOK_PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: {announced}\r\n\r\n"
+    writer.write(head.encode() + sent)
+    await writer.drain()
+    return reader, writer
+
+
+def test_a_body_that_does_not_come_is_given_up(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_body, "__defaults__", (0.3,))
+
+    async def scenario() -> None:
+        async with still(redis_url, tmp_path) as parts, served(parts) as client:
+            reader, writer = await _raw(client, 1000, b"{")
+            async with asyncio.timeout(5):
+                answer = await reader.read()  # to the end: the connection is closed
+            assert answer.startswith(b"HTTP/1.1 408")
+            assert b"not there after 0.3 s" in answer
+            writer.close()
+            assert parts.figure("webhook_requests_total", code="408") == 1
+            assert (await post(client, recorded("01"))).status_code == 202
+
+    asyncio.run(scenario())
+
+
+def test_a_sender_that_hangs_up_in_its_body_is_no_failure_of_this_service(
+    redis_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        async with still(redis_url, tmp_path) as parts, served(parts) as client:
+            _, writer = await _raw(client, 1000, b"{")
+            writer.close()
+            await parts.until(lambda: parts.figure("webhook_requests_total", code="400") == 1, "the answer to nobody")
+            assert parts.client.exists("inbox") == 0
+
+    asyncio.run(scenario())
+    assert [record for record in caplog.records if record.exc_info] == []
+
+
+def test_labels_are_kept_up_to_a_size(redis_url: str, tmp_path: Path) -> None:
+    def swell(alert: dict[str, Any]) -> None:
+        alert["labels"] |= {f"x{number}": "y" * 20_000 for number in range(100)} | {"z" * 5000: "z"}
+
+    async def scenario() -> None:
+        async with still(redis_url, tmp_path) as parts, served(parts) as client:
+            answer = await post(client, recorded("01", swell))
+            assert (answer.status_code, answer.json()["matched"]) == (202, 2)
+            assert parts.client.memory_usage("inbox") < 200_000
+            assert {episode.runbook for episode in parts.store.episodes()} == {RECOVERY.name}
 
     asyncio.run(scenario())
