@@ -102,12 +102,12 @@ class Call:
 class RetryRules:
     """Hold the bounds of retries, all in seconds (SPEC §3)."""
 
-    margin_s: float = 2.0
-    call_timeout_max_s: float = 10.0
-    call_timeout_min_s: float = 1.0
-    call_reserve_s: float = 1.0
-    backoff_first_s: float = 2.0
-    backoff_max_s: float = 30.0
+    margin_s: float
+    call_timeout_max_s: float
+    call_timeout_min_s: float
+    call_reserve_s: float
+    backoff_first_s: float
+    backoff_max_s: float
 
     def call_timeout_s(self, remaining_s: float) -> float:
         """Give min(10, max(1, remaining − 1)) (SPEC §3)."""

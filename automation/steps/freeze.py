@@ -23,5 +23,5 @@ async def freeze(turn: Turn) -> Progress:
 
 
 def _confirmed(worker: WorkerView, opened_at_us: int) -> bool:
-    """Epochs are µs of Redis TIME, so one confirmed since the run's opening is not older than it."""
+    """Say whether a worker has confirmed the opening: epochs are µs of Redis TIME, so one of then is not older."""
     return worker.epoch >= opened_at_us

@@ -179,7 +179,7 @@ def test_refuses_a_second_toxic_of_the_same_name(plant: Plant) -> None:
     assert (again.status_code, again.json()["error"]) == (409, "toxic already exists")
 
 
-def test_refuses_browsers(plant: Plant) -> None:
+def test_the_control_api_refuses_browsers(plant: Plant) -> None:
     assert plant.control.post("/reset", headers={"User-Agent": "Mozilla/5.0"}).status_code == 403
 
 

@@ -22,7 +22,14 @@ from sluicegate.job import (
     settle_after,
 )
 
-RULES = RetryRules()
+RULES = RetryRules(
+    margin_s=2.0,
+    call_timeout_max_s=10.0,
+    call_timeout_min_s=1.0,
+    call_reserve_s=1.0,
+    backoff_first_s=2.0,
+    backoff_max_s=30.0,
+)
 
 
 def middle() -> float:

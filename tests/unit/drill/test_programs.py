@@ -30,7 +30,7 @@ from drill.toxics import ControlError
         ("no idea", "unknown"),
     ],
 )
-def test_reads_versions(text: str, version: str) -> None:
+def test_a_version_is_read_out_of_what_a_program_says(text: str, version: str) -> None:
     assert parse_version(text) == version
 
 
@@ -68,7 +68,7 @@ def test_both_show_their_pages_on_loopback_only_and_a_lone_alertmanager_joins_no
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(15, "15000ms"), (0.5, "500ms"), (1.0, "1000ms")])
-def test_writes_durations(seconds: float, text: str) -> None:
+def test_a_duration_is_written_as_prometheus_reads_it(seconds: float, text: str) -> None:
     assert duration(seconds) == text
 
 
@@ -81,11 +81,11 @@ def test_writes_durations(seconds: float, text: str) -> None:
         ("http://127.0.0.1:80/", ("127.0.0.1", 80)),
     ],
 )
-def test_reads_addresses(text: str, address: tuple[str, int]) -> None:
+def test_an_address_is_read_into_host_and_port(text: str, address: tuple[str, int]) -> None:
     assert parse_address(text, "upstream") == address
 
 
 @pytest.mark.parametrize("text", ["", "localhost", "localhost:http", "localhost:99999", "localhost:-1"])
-def test_refuses_bad_addresses(text: str) -> None:
+def test_a_bad_address_is_refused_by_name(text: str) -> None:
     with pytest.raises(ControlError, match="`upstream` is"):
         parse_address(text, "upstream")
