@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from structlog.typing import FilteringBoundLogger
@@ -15,6 +15,7 @@ from sluicegate.job import Call, CallKind, Job, Outcome, Settlement, settle_afte
 from sluicegate.provider_call import Handler
 from sluicegate.queue_clock import QueueClock
 from sluicegate.replies import JobEvent, Settled
+from sluicegate.shared_calls import SharedCalls
 from sluicegate.stop_report import Ended
 from sluicegate.store import Store
 from sluicegate.store_link import StoreLink
@@ -38,16 +39,30 @@ class Setting:
     draw: Callable[[], float]
 
 
+class Desk:
+    """Take the intents and the settlements of all attempts of one worker, those of the same moment in one call."""
+
+    def __init__(self, setting: Setting) -> None:
+        store, worker_id = setting.store, setting.worker_id
+        self.intents: SharedCalls[tuple[str, int], str] = SharedCalls(
+            setting.link, lambda starts: store.intents(worker_id, starts)
+        )
+        self.settlements: SharedCalls[Mapping[str, object], Settled] = SharedCalls(
+            setting.link, lambda settlements: store.settle_many(worker_id, settlements)
+        )
+
+
 class Attempt:
     """Own one lease from its claim to its settlement.
 
     `cut_short` ends it early; `progresses` says whether its lease deserves to be renewed.
     """
 
-    def __init__(self, job: Job, rules: WorkerRules, setting: Setting) -> None:
+    def __init__(self, job: Job, rules: WorkerRules, setting: Setting, desk: Desk) -> None:
         self.job = job
         self._rules = rules
         self._with = setting
+        self._desk = desk
         self._call: asyncio.Task[Call] | None = None
         self._timeout_s = 0.0
         self._cut = False
@@ -74,9 +89,8 @@ class Attempt:
         if self._too_late():
             return await self._settle(Settlement(Outcome.EXPIRED), None)
         try:
-            intent = await self._with.link.until_answered(
-                self._rules.lease_s, self._with.store.intent, self._with.worker_id, self.job.job_id, self.job.fence
-            )
+            start = (self.job.job_id, self.job.fence)
+            intent = await self._with.link.until_heard(self._rules.lease_s, lambda: self._desk.intents.ask(start))
         except StoreError:
             return Ended.LOST  # the lease has run out unrenewed: the sweep makes it unknown
         if intent == "stale":
@@ -155,7 +169,9 @@ class Attempt:
         if self._cut:
             arguments["cause"] = "drain"
         try:
-            settled = await self._with.link.until_answered(self._rules.lease_s, self._with.store.settle, arguments)
+            settled = await self._with.link.until_heard(
+                self._rules.lease_s, lambda: self._desk.settlements.ask(arguments)
+            )
         except StoreError:
             self._with.log.error(
                 "settle_unanswered", job_id=job.job_id, attempt=job.attempt, outcome=settlement.outcome

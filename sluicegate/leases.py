@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from structlog.typing import FilteringBoundLogger
 
-from sluicegate.attempt import Attempt, Setting
+from sluicegate.attempt import Attempt, Desk, Setting
 from sluicegate.job import Job
 from sluicegate.stop_report import Ended, StopReport
 from sluicegate.worker_rules import WorkerRules
@@ -22,6 +22,7 @@ class Leases:
 
     def __init__(self, setting: Setting, on_report: Callable[[StopReport], None]) -> None:
         self._setting = setting
+        self._desk = Desk(setting)
         self._log: FilteringBoundLogger = setting.log
         self._on_report = on_report
         self._attempts: dict[str, Attempt] = {}
@@ -39,7 +40,7 @@ class Leases:
         """Begin the attempt of a job that was just claimed; one that is held already goes on."""
         if job.job_id in self._attempts:
             return
-        attempt = Attempt(job, rules, self._setting)
+        attempt = Attempt(job, rules, self._setting, self._desk)
         self._attempts[job.job_id] = attempt
         task = asyncio.ensure_future(self._run(attempt))
         self._tasks.add(task)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import ParamSpec, TypeVar
 
 from structlog.typing import FilteringBoundLogger
@@ -48,7 +48,11 @@ class StoreLink:
         return result
 
     async def until_answered(self, seconds: float, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Repeat until an answer comes, for at most `seconds`; then raise what the last try raised.
+        """Repeat a call until an answer comes, as `until_heard`."""
+        return await self.until_heard(seconds, lambda: self.call(function, *args, **kwargs))
+
+    async def until_heard(self, seconds: float, ask: Callable[[], Awaitable[T]]) -> T:
+        """Ask until an answer comes, for at most `seconds`; then raise what the last try raised.
 
         Only for calls that may be repeated: those with a request id, or that answer the same twice.
         """
@@ -56,7 +60,7 @@ class StoreLink:
         wait_s = _FIRST_WAIT_S
         while True:
             try:
-                return await self.call(function, *args, **kwargs)
+                return await ask()
             except StoreError:
                 if self._clock.monotonic() + wait_s > end:
                     raise

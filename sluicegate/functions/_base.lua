@@ -29,7 +29,20 @@ local function settings_of(p)
   return settings_value
 end
 
+-- tostring loses digits above 2^46. Within a call the same numbers come again and again: instants, leases, fences.
+local texts = {}
+
+local function digits(number)
+  local text = texts[number]
+  if not text then
+    text = string.format('%.0f', number)
+    texts[number] = text
+  end
+  return text
+end
+
 local function open_call(args)
+  texts = {}
   local time = redis.call('TIME')
   local us = tonumber(time[1]) * 1000000 + tonumber(time[2])
   local p = args[1]
@@ -46,10 +59,6 @@ local function open_call(args)
   }
 end
 
--- tostring loses digits above 2^46.
-local function digits(number)
-  return string.format('%.0f', number)
-end
 
 local function text_of(key)
   local value = redis.pcall('GET', key)
@@ -180,6 +189,7 @@ local function write_indexes(q)
 end
 
 local function index(q, command, key, first, second)
+  if type(first) == 'number' then first = digits(first) end
   if not q.gathered then
     if second then redis.call(command, key, first, second) else redis.call(command, key, first) end
     return

@@ -198,7 +198,8 @@ local function put_fields(flat, job, fields)
   end
 end
 
--- Move a job to another state with further fields; job.also holds fields that its next move writes as well.
+-- Move a job to another state with further fields; job.also holds fields that its next move writes as well, and
+-- job.settled_in gives the field `settled` for the state that is entered.
 function J.move(q, job, state, fields, head)
   if not (JOB_MOVES[job.state] and JOB_MOVES[job.state][state]) then
     error('job ' .. job.id .. ' cannot move from ' .. job.state .. ' to ' .. state)
@@ -208,7 +209,10 @@ function J.move(q, job, state, fields, head)
   local flat = { 'state', state, 'rev', digits(job.rev) }
   if fields then put_fields(flat, job, fields) end
   if job.also then put_fields(flat, job, job.also) end
-  job.also = nil
+  if job.settled_in then
+    flat[#flat + 1], flat[#flat + 2] = 'settled', job.settled_in(state)
+  end
+  job.also, job.settled_in = nil, nil
   redis.call('HSET', J.key(q, job.id), unpack(flat))
   J.enter(q, job, head)
 end

@@ -61,14 +61,15 @@ end
 readonly.workers = true
 
 -- Whether a job may start its call under this gate.
-local function intended(q, g, job, worker, fence)
-  if not job or job.state ~= 'running' or digits(job.fence) ~= fence then return 'stale' end
-  local gate = G.effective(g)
-  local pulls = gate == 'admit' or gate == 'reject_new' or (gate == 'recovering' and (g.green or job.canary))
-  if not pulls or (job.canary and (job.window ~= g.window or g.green)) then return 'stop' end
-  redis.call('HSET', J.key(q, job.id), 'intent', digits(q.now), 'intent_worker', worker, 'intent_attempt',
-    digits(job.attempt), 'intent_fence', fence)
-  if job.confirmed then redis.call('HDEL', J.key(q, job.id), 'confirmed', 'reference') end
+local function intended(q, g, id, worker, fence)
+  local key = J.key(q, id)
+  local job = redis.call('HMGET', key, 'state', 'fence', 'attempt', 'canary', 'window', 'confirmed')
+  if job[1] ~= 'running' or job[2] ~= fence then return 'stale' end
+  local gate, canary = G.effective(g), none(job[4] or nil)
+  local pulls = gate == 'admit' or gate == 'reject_new' or (gate == 'recovering' and (g.green or canary))
+  if not pulls or (canary and (job[5] ~= g.window or g.green)) then return 'stop' end
+  redis.call('HSET', key, 'intent', digits(q.now), 'intent_worker', worker, 'intent_attempt', job[3], 'intent_fence', fence)
+  if job[6] then redis.call('HDEL', key, 'confirmed', 'reference') end
   return 'go'
 end
 
@@ -78,7 +79,7 @@ function commands.intent(q)
   local g, v = G.read(q), q.v
   local list = { G.effective(g), digits(g.epoch) }
   for i = 4, #v, 2 do
-    list[#list + 1] = intended(q, g, q.s and J.read(q, v[i]), v[3], v[i + 1])
+    list[#list + 1] = q.s and intended(q, g, v[i], v[3], v[i + 1]) or 'stale'
   end
   return list
 end

@@ -77,7 +77,10 @@ end
 
 -- The late worker itself, with the current fence, resolves its own unknown: through a reconcile record.
 local function settle_unknown(q, s, job)
-  if s.outcome ~= 'succeeded' and s.outcome ~= 'failed' then return job.state end
+  if s.outcome ~= 'succeeded' and s.outcome ~= 'failed' then
+    redis.call('HSET', J.key(q, job.id), 'settled', job.settled_in(job.state))
+    return job.state
+  end
   redis.call('XADD', q.p .. 'reconcile:log', 'MAXLEN', '~', '10000', '*', 'at', digits(q.now), 'kind', 'late_worker', 'job',
     job.id, 'key', job.id, 'outcome', s.outcome, 'actor', s.worker, 'note', 'settled with the current fence')
   J.finish(q, job, s.outcome, 'late_worker')
@@ -135,7 +138,8 @@ local function settle_one(q, s)
   if s.kind then F.count_call(q, job.window, s.kind) end
   -- Written with the end itself, so that the record has what it needs before it gets its retention.
   job.also = s.outcome == 'succeeded' and { confirmed = q.now, reference = s.reference } or {}
-  local was, state, seen = job.state, nil, job.settled
+  job.settled_in = function(state) return with_request(job.settled, state, s.request) end
+  local was, state = job.state, nil
   if job.canary then
     state = settle_canary(q, s, job)
   elseif was == 'unknown' then
@@ -144,7 +148,6 @@ local function settle_one(q, s)
     state = settle_running(q, s, job)
   end
   if state == 'succeeded' and not job.canary then F.count_done(q, s.latency or 0) end
-  redis.call('HSET', J.key(q, job.id), 'settled', with_request(seen, state, s.request))
   return 'ok', state, job
 end
 

@@ -188,3 +188,40 @@ def test_a_call_of_an_earlier_window_does_not_count_in_the_present_one(queue: Op
     assert telemetry.gate.drain_state == "recovering"
     assert (telemetry.provider.calls, telemetry.provider.status_5xx) == (0, 0)
     assert telemetry.counters["calls:5xx"] == 1
+
+
+def test_jobs_are_settled_together_each_by_itself(queue: OpenQueue) -> None:
+    for _ in range(4):
+        queue.accepted()
+    done, late, again, repeated = queue.claim(slots=4).jobs
+    assert set(queue.store.intents("w1", [(job.job_id, job.fence) for job in (done, late, again)])) == {"go"}
+    before = queue.settlement(repeated, Outcome.FAILED)
+    queue.store.settle(before)
+    settlements = [
+        queue.settlement(done, Outcome.SUCCEEDED, kind=CallKind.OK),
+        queue.settlement(late, Outcome.SUCCEEDED, fence=str(late.fence - 1)),
+        queue.settlement(again, Outcome.RETRY, kind=CallKind.STATUS_5XX, delay_ms=500),
+        before,
+        queue.settlement(done, Outcome.SUCCEEDED, id="no-such"),
+    ]
+    answers = queue.store.settle_many("w1", settlements)
+    assert [(one.answer, one.state) for one in answers] == [
+        ("ok", "succeeded"),
+        ("stale", "running"),
+        ("ok", "delayed"),
+        ("repeat", "failed"),
+        ("stale", "gone"),
+    ]
+    assert [one.event is not None for one in answers] == [True, False, True, False, False]
+    counted = queue.counters()
+    assert (counted["met"], counted["missed"], counted["retried"], counted["stale_writes"]) == (1, 1, 1, 2)
+    assert queue.store.observe().provider.calls == 2
+
+
+def test_intents_are_answered_each_by_itself(queue: OpenQueue) -> None:
+    queue.accepted()
+    job = queue.claimed()
+    starts = [(job.job_id, job.fence), (job.job_id, job.fence - 1), ("no-such", 1)]
+    assert queue.store.intents("w1", starts) == ("go", "stale", "stale")
+    queue.store.order("drain", "ada", "test")
+    assert queue.store.intents("w1", starts[:1]) == ("stop",)
