@@ -20,6 +20,7 @@ from automation.bodies import read_body
 from automation.episodes import Episodes, NotKept
 from automation.metrics import AutomationMetrics
 from automation.names import run_id
+from automation.sentences import not_waiting_said
 from runbooks.model import Runbook
 from runbooks.verbs.step import VerbName
 from sluicegate.errors import StoreError
@@ -162,6 +163,8 @@ def _add_runs(app: FastAPI, store: Store, runbooks: dict[str, Runbook]) -> None:
         if isinstance(asked, Response):
             return asked
         answer = await asyncio.to_thread(store.approve, run, asked.step, actor=asked.actor, reason=asked.reason)
+        if answer == "not_waiting":
+            return JSONResponse({"answer": answer, "error": not_waiting_said(run, asked.step)}, status_code=409)
         return JSONResponse({"answer": answer}, status_code=404 if answer == "gone" else 200)
 
     @app.post("/v1/runs/{run}/abort")

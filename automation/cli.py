@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from automation.api import Waiting, start_arguments
-from automation.sentences import history_lines, opening_said, run_row
+from automation.sentences import aborted_said, history_lines, not_waiting_said, opening_said, rolls_back_said, run_row
 from automation.service import Automation, lock_holding_runbooks
 from sluicegate import logs
 from sluicegate.console import (
@@ -139,6 +139,8 @@ def approve(
         answer = store.approve(run_id, named, actor=who.name, reason=who.reason)
     if answer == "gone":
         raise fail(f"Run {run_id} is not live, so nothing was changed.", "`sluicegate automation runs` lists the runs.")
+    if answer == "not_waiting":
+        raise fail(not_waiting_said(run_id, named), f"`sluicegate automation show {run_id}` says what it waits for.")
     done = "is approved" if answer == "moved" else "was approved before; nothing was changed"
     typer.echo(f"Step {named} of run {run_id} {done}.")
 
@@ -159,11 +161,13 @@ def abort(
             raise fail(f"Run {run_id} is not live, so nothing was changed.")
         answer = store.order("abort", who.name, who.reason)
     if answer.answer == "moved":
-        typer.echo(f"Run {answer.run} is aborted; the gate is {answer.drain_state}, pinned ({answer.pin}).")
+        said = aborted_said(answer)
+        typer.echo(f"{said.sentence}\n{said.hint}")
     elif answer.answer == "unreadable":
         raise fail("The gate's records cannot be read, so nothing was changed.", "`sluicegate gate show` says more.")
     elif answer.run:
-        raise fail(f"Run {answer.run} rolls back already, so nothing was changed.")
+        said = rolls_back_said(answer.run)
+        raise fail(said.sentence, said.hint)
     else:
         raise fail("There is no live run, so nothing was changed.", "`sluicegate gate drain|hold` moves the gate.")
 

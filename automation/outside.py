@@ -10,9 +10,10 @@ from enum import StrEnum
 import httpx
 import structlog
 
-from automation.turn import Phase, Turn
+from automation.turn import Turn
 from runbooks.verbs.hook import Hook
 from runbooks.verbs.step import OnUnknown
+from sluicegate.run_journal import Phase
 
 log = structlog.get_logger(__name__)
 

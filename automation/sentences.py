@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sluicegate.remedies import BY_NAME
+from sluicegate.remedies import BY_NAME, GATE_OPEN_END_RUN
 from sluicegate.replies import GateAnswer, RunHistory, RunRecord
 
 
@@ -41,6 +41,31 @@ def opening_said(answer: GateAnswer) -> Said:
             )
         case other:
             return Said(f"No run was opened: {answer.why or other}.")
+
+
+def not_waiting_said(run: str, step: str) -> str:
+    """Say that a word was not taken: the run has not come to this step, has passed it, or it waits for no person."""
+    return f"Run {run} does not wait for a person at step {step}, so nothing was changed."
+
+
+def aborted_said(answer: GateAnswer) -> Said:
+    """Say what an abort has done, and who ends the run."""
+    return Said(
+        f"Run {answer.run} is aborted; the gate is {answer.drain_state}, pinned ({answer.pin}).",
+        _hooks_said(),
+    )
+
+
+def rolls_back_said(run: str) -> Said:
+    """Say that a run cannot be aborted again, and who ends it."""
+    return Said(f"Run {run} rolls back already, so nothing was changed.", _hooks_said())
+
+
+def _hooks_said() -> str:
+    return (
+        "A running automation service (`sluicegate automation serve`) finishes its hooks and ends it; "
+        f"`{GATE_OPEN_END_RUN}` ends it without one, and opens."
+    )
 
 
 def run_row(run: RunRecord) -> str:

@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any, Protocol, TypeVar
 
 from automation.names import request_id
@@ -16,26 +15,13 @@ from runbooks.plan import step_text
 from runbooks.verbs.step import VerbName
 from sluicegate.errors import StoreUnavailable
 from sluicegate.replies import JournalEntry, RunHistory, StepAnswer
+from sluicegate.run_journal import Phase
 from sluicegate.store import Store
 from sluicegate.telemetry import Telemetry
 
 P = TypeVar("P")
 
 _ANSWER_ATTEMPTS = 5
-
-
-class Phase(StrEnum):
-    """Name the phases a step's journal entries are of."""
-
-    STARTED = "started"  # its line, as in the plan
-    INTENT = "intent"  # a call outside follows
-    OUTCOME = "outcome"  # what that call came to
-    UNKNOWN = "unknown"  # its outcome was lost
-    PROGRESS = "progress"  # a part of the step's effect
-    PAGED = "paged"  # people were told that the step waits
-    OPENED = "opened"  # the gate opened, the ramp goes on
-    DONE = "done"  # the next step may start
-    FAILED = "failed"  # the run rolls back
 
 
 class Fenced(Exception):

@@ -42,10 +42,11 @@ def show(
     """Show the gate: state, why, pin, run, last decision, and what would unblock it."""
     with opened(settings_of(settings, redis_url, queue)) as store:
         telemetry = store.observe()
+        history = store.run(telemetry.gate.run.run_id) if telemetry.gate.run is not None else None
     if as_json:
-        typer.echo(json.dumps(gate_body(telemetry)))
+        typer.echo(json.dumps(gate_body(telemetry, history)))
         return
-    for line in gate_lines(telemetry):
+    for line in gate_lines(telemetry, history):
         typer.echo(line)
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from sluicegate import remedies
 from sluicegate.gate import Admission, DrainState, PinReason
 from sluicegate.gate_events import Answer, Order
-from sluicegate.replies import GateAnswer, GateLogEntry
+from sluicegate.replies import GateAnswer, GateLogEntry, RunHistory
+from sluicegate.run_journal import waits_of
+from sluicegate.run_sentences import run_unblocks
 from sluicegate.telemetry import GateView, Telemetry
 
 _OPEN = f"`{remedies.GATE_OPEN}`"
@@ -50,8 +52,11 @@ class Said:
     hint: str = ""
 
 
-def gate_lines(telemetry: Telemetry) -> Iterator[str]:
-    """Say how the gate stands: state, why, pin, run, last decision, then what would unblock it."""
+def gate_lines(telemetry: Telemetry, history: RunHistory | None = None) -> Iterator[str]:
+    """Say how the gate stands: state, why, pin, run, last decision, then what would unblock it.
+
+    `history` is the live run's, which tells what it waits for.
+    """
     gate = telemetry.gate
     state = DrainState(gate.drain_state)
     yield f"The gate of queue {telemetry.queue} is {state}: {_MEANS[state]}."
@@ -72,12 +77,15 @@ def gate_lines(telemetry: Telemetry) -> Iterator[str]:
         yield f"Rolled back: {gate.rollback_reason}."
     if gate.run is not None:
         yield f"Run {gate.run.run_id} ({gate.run.runbook}) is {gate.run.state}, at step {gate.run.step or 'none yet'}."
+    if (waits := waits_of(history)) is not None:
+        ago_s = max(0, telemetry.at_ms - waits.since_ms) / 1000
+        yield f"It waits for a person since {_utc(waits.since_ms)} ({ago_s:.0f} s), at step {waits.step}: {waits.why}."
     if state is DrainState.RECOVERING:
         green = "green" if gate.green else "not green yet"
         yield f"Canaries: {gate.canary_ok_count} of {gate.canaries_required} in a row, {green}."
     if gate.decision:
         yield f"The controller's last decision: {gate.decision} ({gate.decision_reason})."
-    yield from unblocks(telemetry)
+    yield from unblocks(telemetry, history)
 
 
 def edited_by_hand(gate: GateView) -> bool:
@@ -85,7 +93,7 @@ def edited_by_hand(gate: GateView) -> bool:
     return (gate.raw_drain_state == DrainState.ADMIT) != (gate.raw_admission == Admission.OPEN)
 
 
-def unblocks(telemetry: Telemetry) -> Iterator[str]:
+def unblocks(telemetry: Telemetry, history: RunHistory | None = None) -> Iterator[str]:
     """Say what would let jobs in again; nothing where they are admitted in full."""
     gate = telemetry.gate
     if gate.readable and gate.drain_state == DrainState.ADMIT and gate.admission_ratio == 1:
@@ -98,7 +106,7 @@ def unblocks(telemetry: Telemetry) -> Iterator[str]:
     if gate.initialised and not telemetry.settings_digest:
         yield f"The stored contract is lost: `{remedies.QUEUE_APPLY}` writes it anew."
     if gate.run is not None:
-        yield f"Run {gate.run.run_id} moves the gate; {_OPEN} with --end-run ends it and opens."
+        yield from run_unblocks(gate.run, waits_of(history))
     elif gate.pin is not None:
         yield _PIN_UNBLOCKS.get(_pin(gate.pin), f"It is pinned: {_OPEN}.")
     else:
@@ -167,7 +175,10 @@ def _unchanged(order: Order, answer: GateAnswer, queue: str) -> str:
 
 
 def _run_live(order: Order, answer: GateAnswer) -> Said:
-    hint = f"{_OPEN} with --end-run ends it and opens; `sluicegate gate show` says where it is."
+    hint = (
+        f"`sluicegate gate show` says what it waits for, `{remedies.abort(answer.run)}` ends it closed; "
+        f"last, `{remedies.GATE_OPEN_END_RUN}` ends it and opens."
+    )
     return Said(False, f"Run {answer.run} is live, so the gate can't be {_DONE[order]}.", hint)
 
 
@@ -190,10 +201,11 @@ def log_line(entry: GateLogEntry) -> str:
     return f"{_utc(entry.at_ms)} {entry.from_state} → {entry.to_state} {entry.reason} by {entry.actor}{pin}{note}"
 
 
-def gate_body(telemetry: Telemetry) -> dict[str, Any]:
+def gate_body(telemetry: Telemetry, history: RunHistory | None = None) -> dict[str, Any]:
     """Give the fields of `gate show --json`."""
     gate = telemetry.gate
     run = gate.run
+    waits = waits_of(history)
     return {
         "queue": telemetry.queue,
         "drain_state": gate.drain_state,
@@ -215,7 +227,8 @@ def gate_body(telemetry: Telemetry) -> dict[str, Any]:
         "decision": gate.decision,
         "decision_reason": gate.decision_reason,
         "duplicates_unacknowledged": gate.duplicates_unacknowledged,
-        "unblocks": list(unblocks(telemetry)),
+        "waits": asdict(waits) if waits is not None else None,
+        "unblocks": list(unblocks(telemetry, history)),
     }
 
 

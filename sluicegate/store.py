@@ -280,7 +280,7 @@ class Store:
         return replies.StepAnswer.of(self._call("commit_step", arguments))
 
     def approve(self, run: str, step: str, *, actor: str, reason: str) -> str:
-        """Give a person's word for a step that waits for it; moved, unchanged or gone."""
+        """Give a person's word for the step that waits for it; moved, unchanged, not_waiting or gone."""
         return str(self._call("approve", {"run": run, "step": step, "actor": actor, "reason": reason})["answer"])
 
     def run(self, run: str) -> replies.RunHistory | None:
@@ -474,7 +474,8 @@ class Store:
     def _other_library(self, command: str) -> OtherLibrary:
         return OtherLibrary(
             f"The server's function library {functions.LIBRARY} has other code "
-            f"({self.loaded_library() or 'not shown'}) than this version of Sluicegate ({functions.digest_of(functions.library())}): it has no {command}.\n"
+            f"({self.loaded_library() or 'not shown'}) than this version of Sluicegate "
+            f"({functions.digest_of(functions.library())}): it has no {command}.\n"
             f"Finish the roll-out of this version, then `{QUEUE_UPGRADE}` replaces the library."
         )
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 
-from automation.turn import Done, Failed, Phase, Progress, Turn, Wait
+from automation.turn import Done, Failed, Progress, Turn, Wait
 from runbooks.gates import Measurement, burn_down_gate, overall
 from runbooks.verbs.step import VerbName
 from runbooks.verdict import Verdict
+from sluicegate.run_journal import Phase
 
 # A few looks in every window are enough to judge it, and all of them are in the journal.
 _LOOKS_A_WINDOW = 6

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 
-from automation.turn import Done, Failed, Phase, Progress, Turn, Wait
+from automation.turn import Done, Failed, Progress, Turn, Wait
 from runbooks.gates import canary_gate, overall
 from runbooks.verbs.step import VerbName
 from runbooks.verdict import CheckResult, Verdict
+from sluicegate.run_journal import Phase
 
 
 async def canary(turn: Turn) -> Progress:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import structlog
 
-from automation.turn import Done, Phase, Progress, Turn, Wait
+from automation.turn import Done, Progress, Turn, Wait
 from runbooks.verbs.drain import Drain
+from sluicegate.run_journal import Phase
 
 log = structlog.get_logger(__name__)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from automation.turn import Ended, Failed, Phase, Progress, Turn, Wait
+from automation.turn import Ended, Failed, Progress, Turn, Wait
 from runbooks.gates import overall, reopen_gate
 from runbooks.verbs.step import VerbName
 from runbooks.verdict import Verdict
+from sluicegate.run_journal import Phase
 from sluicegate.telemetry import GateView
 
 

@@ -78,12 +78,16 @@ end
 
 local effects = {}
 
+local function proven_by_canaries(q)
+  for _, class in pairs(q.s.classes) do
+    if class.canary ~= '' then return true end
+  end
+  return false
+end
+
 -- How long the proof may take; without a class that declares a canary it is a person's word, and people take longer.
 local function proof_ms(q)
-  for _, class in pairs(q.s.classes) do
-    if class.canary ~= '' then return q.s.timings.canary_timeout_ms end
-  end
-  return q.s.timings.fix_timeout_ms
+  return proven_by_canaries(q) and q.s.timings.canary_timeout_ms or q.s.timings.fix_timeout_ms
 end
 
 function effects.recover(q, g)
@@ -227,12 +231,23 @@ function commands.commit_step(q)
   return q.answer
 end
 
--- approve {run, step, actor, reason}: a person's word for a step that waits for it; the first one counts. In
+-- A person's word counts for the step that the run is in, and never for one to come: the path would be called mended
+-- before anybody looked. Where canaries are declared they alone are the proof.
+local function takes_word(q, run)
+  if run.verb ~= q.a.step or (q.a.step == 'canary' and q.s and proven_by_canaries(q)) then return false end
+  for _, entry in ipairs(entries_of({ 'phase' }, { 'seq' }, 'XREVRANGE', q.p .. 'run:' .. run.id .. ':journal', '+', '-')) do
+    if entry.seq == run.step and entry.phase == 'done' then return false end
+  end
+  return true
+end
+
+-- approve {run, step, actor, reason}: a person's word for the step that waits for it; the first one counts. In
 -- rollback-and-audit it acknowledges, in the same go, the duplicates known by now and no later one.
--- -> {answer = moved | unchanged | gone}
+-- -> {answer = moved | unchanged | not_waiting | gone}
 function commands.approve(q)
   local run = G.live_run(q, text_of(q.p .. 'lock:run'))
   if not run or run.id ~= q.a.run or run.state ~= 'running' then return { answer = 'gone' } end
+  if not takes_word(q, run) then return { answer = 'not_waiting' } end
   local key = q.p .. 'approval:' .. run.id
   if put('HSETNX', key, q.a.step, q.a.actor .. ': ' .. q.a.reason) == 0 then return { answer = 'unchanged' } end
   redis.call('PEXPIRE', key, digits(90 * 86400000))

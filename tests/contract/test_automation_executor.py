@@ -120,12 +120,31 @@ def test_a_class_list_without_canaries_waits_for_a_person_and_pages(redis_url: s
 
 
 @ON_BOTH
+def test_a_word_for_a_step_that_is_to_come_or_is_done_is_not_taken(redis_url: str, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with Parts(redis_url, quick(tmp_path), workers=0) as parts:
+            run = parts.open_run()
+            await parts.until_step(run, "fix")
+            for step in ("canary", "approve"):
+                assert parts.store.approve(run, step, actor="ada", reason="too early") == "not_waiting"
+            parts.approve(run, "fix")
+            await parts.until(lambda: parts.journal(run, "done", "fix"), "the end of the fix")
+            assert parts.store.approve(run, "fix", actor="ben", reason="too late") == "not_waiting"
+            assert dict(parts.history(run).approvals) == {"fix": "ada: looked at it"}
+            assert [entry.actor for entry in parts.journal(run, "approved")] == ["ada"]
+
+    asyncio.run(scenario())
+
+
+@ON_BOTH
 def test_no_word_takes_the_place_of_canaries_that_are_declared(redis_url: str, tmp_path: Path) -> None:
     async def scenario() -> None:
         async with Parts(redis_url, quick(tmp_path, timings={"canary_timeout_s": 1.5}), workers=0) as parts:
             run = parts.open_run()
+            await parts.until_step(run, "fix")
             parts.approve(run, "fix")
-            parts.approve(run, "canary")
+            await parts.until_step(run, "canary")
+            assert parts.store.approve(run, "canary", actor="ada", reason="it works") == "not_waiting"
 
             await parts.until_ended(run, "rolled_back")
 
@@ -178,6 +197,7 @@ def test_of_two_executors_one_owns_the_run_and_the_other_takes_over_within_two_l
             lease_ms = parts.settings.contract.timings.run_lease_s * 1000
             assert parts.journal(run, "claimed")[-1].at_ms - stopped_ms <= 2 * lease_ms
 
+            await parts.until_step(run, "fix")
             parts.approve(run, "fix")
             await parts.until_ended(run, "succeeded")
             assert [entry.verb for entry in parts.journal(run, "started")] == STEPS

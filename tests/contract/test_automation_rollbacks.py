@@ -17,6 +17,7 @@ async def to_step(parts: Parts, verb: str) -> str:
     """Open a run, pass its fix, and wait until it is in a step."""
     run = parts.open_run()
     if verb not in ("freeze", "snapshot", "drain", "fix"):
+        await parts.until_step(run, "fix")
         parts.approve(run, "fix")
     await parts.until_step(run, verb)
     return run
@@ -58,6 +59,24 @@ def test_canaries_that_nobody_runs_end_it_in_their_time(redis_url: str, tmp_path
             run = await to_step(parts, "canary")
             await ends_rolled_back(parts, run, "canary_failed")
             assert "elapsed_seconds" in parts.journal(run, "failed")[0].text
+
+    asyncio.run(scenario())
+
+
+def test_a_rollback_says_when_another_contract_was_in_force(redis_url: str, tmp_path: Path) -> None:
+    """The functions know no class that this service would send a canary of."""
+    settings = quick(tmp_path, timings={"canary_timeout_s": 1})
+    other = quick(tmp_path, timings={"canary_timeout_s": 1}, classes={"other-work": {"deadline_s": 12, "canary": {}}})
+
+    async def scenario() -> None:
+        async with Parts(redis_url, settings) as parts:
+            applied = other.contract
+            assert parts.store.apply_settings(applied.for_redis(), applied.digest(), "ada", "a test") == "moved"
+            run = await to_step(parts, "canary")
+            await ends_rolled_back(parts, run, "canary_failed")
+            said = parts.journal(run, "failed")[0].text
+            assert f"in force is contract {applied.digest()}" in said
+            assert "restart it with the applied one" in said
 
     asyncio.run(scenario())
 

@@ -369,6 +369,12 @@ def test_runs_are_opened_approved_and_aborted_by_name_over_http(redis_url: str, 
 
             bad = await client.post(f"/v1/runs/{run}/approve", json={"step": "reboot", **named})
             assert bad.status_code == 422
+            early = await client.post(f"/v1/runs/{run}/approve", json={"step": "canary", **named})
+            assert early.status_code == 409
+            assert early.json() == {
+                "answer": "not_waiting",
+                "error": f"Run {run} does not wait for a person at step canary, so nothing was changed.",
+            }
             approved = await client.post(f"/v1/runs/{run}/approve", json={"step": "fix", **named})
             assert approved.json() == {"answer": "moved"}
             assert (await client.get(f"/v1/runs/{run}")).json()["approvals"] == {"fix": "ada: the provider is down"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from sluicegate.gate import DrainState, PinReason
 from sluicegate.gate_events import Answer, Order
 from sluicegate.gate_sentences import gate_lines, order_said, unblocks
-from sluicegate.replies import GateAnswer
+from sluicegate.replies import GateAnswer, JournalEntry, RunHistory, RunRecord
 from sluicegate.telemetry import GateView, Telemetry
 from tests.readings import EMPTY, OPEN_GATE, live
 
@@ -53,11 +54,58 @@ def test_a_silent_controller_a_live_run_and_duplicates_are_named() -> None:
     (silent,) = unblocks(telemetry(replace(OPEN_GATE, admission_ratio=0.0)))
     assert "sluicegate automation serve" in silent
     run = live("drain-and-recover", step="drain")
-    (named,) = unblocks(telemetry(closed(DrainState.DRAIN, run=run, pin="rolled_back")))
-    assert "run-1" in named
-    assert "--end-run" in named
+    named, abort, last = unblocks(telemetry(closed(DrainState.DRAIN, run=run, pin="rolled_back")))
+    assert "`sluicegate automation show run-1`" in named
+    assert "`sluicegate automation abort run-1 --as NAME --reason WHY`" in abort
+    assert "`sluicegate gate open --end-run --as NAME --reason WHY`" in last
+    rolls_back = replace(run, state="rolling_back")
+    rolling, last = unblocks(telemetry(closed(DrainState.DRAIN, run=rolls_back, pin="rolled_back")))
+    assert "`sluicegate automation serve`" in rolling
+    assert "--end-run" in last
     first, _ = unblocks(telemetry(closed(DrainState.DRAIN, duplicates_unacknowledged=2, pin="rolled_back")))
     assert "sluicegate gate acknowledge" in first
+
+
+def history(*phases: str, verb: str = "fix", state: str = "running", approvals: Mapping[str, str] = {}) -> RunHistory:
+    """Give run-1 at its fourth step, with entries of these phases a second apart."""
+    run = RunRecord.of({"id": "run-1", "runbook": "drain-and-recover", "state": state, "step": "4", "verb": verb})
+    journal = tuple(
+        JournalEntry(f"{number}-0", number * 1000, 4, verb, phase, "executor", f"waits for {phase}", "{}")
+        for number, phase in enumerate(phases, 1)
+    )
+    before = JournalEntry("0-0", 0, 3, "drain", "paged", "executor", "an earlier step", "{}")
+    return RunHistory(run, (before, *journal), approvals)
+
+
+@pytest.mark.parametrize("verb", ["fix", "canary", "approve"])
+def test_a_run_that_waits_for_a_person_says_since_when_and_names_their_word_then_abort_then_open(verb: str) -> None:
+    run = live("drain-and-recover", step=verb)
+    seen = replace(telemetry(closed(DrainState.DRAIN, run=run)), at_ms=62_000)
+    lines = list(gate_lines(seen, history("started", "paged", "paged", verb=verb)))
+    said = next(line for line in lines if "waits for a person" in line)
+    assert said == (
+        f"It waits for a person since 1970-01-01T00:00:02.000+00:00 (60 s), at step {verb}: waits for paged."
+    )
+    word, abort, last = lines[-3:]
+    assert f"`sluicegate automation approve run-1 {verb} --as NAME --reason WHY`" in word
+    assert "`sluicegate automation abort run-1" in abort
+    assert "--end-run" in last
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        history("started"),
+        history("started", "paged", "done"),
+        history("started", "paged", approvals={"fix": "ada: mended"}),
+        history("started", "paged", state="rolling_back"),
+    ],
+    ids=["not paged", "done", "approved", "rolls back"],
+)
+def test_a_run_that_waits_for_nobody_asks_for_no_word(told: RunHistory) -> None:
+    text = "\n".join(gate_lines(telemetry(closed(DrainState.DRAIN, run=live("drain-and-recover"))), told))
+    assert "waits for a person" not in text
+    assert "automation approve" not in text
 
 
 def test_keys_that_contradict_each_other_were_set_by_hand() -> None:

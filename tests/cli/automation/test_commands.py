@@ -33,6 +33,14 @@ def queue(redis_url: str, tmp_path: Path) -> Iterator[Queue]:
     queue.close()
 
 
+def in_step(queue: Queue, run: str, seq: int, verb: str, phase: str = "started") -> None:
+    """Journal a phase of a step as an executor would."""
+    claim = queue.store.claim_run("by-hand", run, "")
+    words = {"executor": "by-hand", "run": run, "fence": claim.fence, "request": f"{verb}-{phase}"}
+    entry = {"effect": "journal", "seq": seq, "verb": verb, "phase": phase, "text": "by hand", "detail": "{}"}
+    assert queue.store.commit_step({**words, **entry}).answer == "moved"
+
+
 class Terminal:
     """Call commands against one server and hold what they say."""
 
@@ -78,13 +86,27 @@ def test_a_run_is_opened_listed_shown_approved_and_aborted(queue: Queue, termina
     code, out, err = terminal("approve", run, *NAMED)
     assert (code, out) == (1, "")
     assert err == f"Run {run} is before its first step, which waits for no person; nothing was changed."
+    code, out, err = terminal("approve", run, "fix", *NAMED)
+    assert (code, out) == (1, "")
+    assert err.splitlines() == [
+        f"Run {run} does not wait for a person at step fix, so nothing was changed.",
+        f"`sluicegate automation show {run}` says what it waits for.",
+    ]
+    assert queue.history(run).approvals == {}
+    in_step(queue, run, 4, "fix")
     assert terminal("approve", run, "fix", *NAMED) == (0, f"Step fix of run {run} is approved.", "")
     assert "was approved before" in terminal("approve", run, "fix", *NAMED)[1]
 
-    said = f"Run {run} is aborted; the gate is drain, pinned (rolled_back)."
-    assert terminal("abort", run, *NAMED) == (0, said, "")
+    code, out, err = terminal("abort", run, *NAMED)
+    assert (code, err) == (0, "")
+    assert out.splitlines()[0] == f"Run {run} is aborted; the gate is drain, pinned (rolled_back)."
+    assert "A running automation service" in out.splitlines()[1]
+    assert "`sluicegate gate open --end-run --as NAME --reason WHY` ends it without one" in out.splitlines()[1]
     assert queue.state() == ("drain", "rolled_back", "manual_operator_hold")
-    assert terminal("abort", *NAMED) == (1, "", f"Run {run} rolls back already, so nothing was changed.")
+    code, out, err = terminal("abort", *NAMED)
+    assert (code, out) == (1, "")
+    assert err.splitlines()[0] == f"Run {run} rolls back already, so nothing was changed."
+    assert "A running automation service" in err.splitlines()[1]
     assert terminal("approve", run, "fix", *NAMED)[0] == 1
     assert terminal("runs")[1].endswith("rollback_reason=manual_operator_hold")
 
