@@ -41,6 +41,9 @@ class ClassSettings(Section):
     )
     max_pending: int | None = Field(default=None, ge=1, description="Jobs of it that may wait; none: no limit.")
     max_running: int | None = Field(default=None, ge=1, description="Jobs of it that may run at once; none: no limit.")
+    share: float = Field(
+        default=1.0, gt=0, description="Its share of the workers beside the other classes' (with `backlog_limit`)."
+    )
     canary: dict[str, Any] | None = Field(
         default=None, description="The harmless payload that proves the path; without one it proves nothing."
     )
@@ -69,6 +72,12 @@ class Contract(Section):
     strict_classes: bool = Field(default=True, description="Whether an undeclared class is refused.")
     dispatch: Dispatch = Field(
         default=Dispatch.FIFO, description="Which job is next: the longest eligible (fifo), the first deadline (edf)."
+    )
+    backlog_limit: float | None = Field(
+        default=None,
+        gt=0,
+        le=1,
+        description="A class takes no job whose wait, at its share, is over this part of its time; none: no limit.",
     )
     classes: dict[str, ClassSettings] = Field(min_length=1, description="The classes of jobs, by name.")
     cost_classes: dict[str, CostClassSettings] = Field(default={}, description="Costly resources, by name.")
@@ -154,6 +163,7 @@ class Contract(Section):
     def for_redis(self) -> str:
         """Render the contract as the functions read it: JSON, sorted, durations in whole ms."""
         timings = {key.removesuffix("_s") + "_ms": round(value * 1000) for key, value in self.timings}
+        shares = sum(declared.share for declared in self.classes.values())
         classes = {
             name: {
                 "deadline_ms": round(declared.deadline_s * 1000),
@@ -161,6 +171,7 @@ class Contract(Section):
                 "cost_class": declared.cost_class or "-",
                 "max_pending": declared.max_pending or 0,
                 "max_running": declared.max_running or 0,
+                "share": round(declared.share / shares, 6),
                 "canary": _fingerprint(declared.canary),
                 "canary_max_latency_ms": round(self.canary_max_latency_s(name) * 1000),
             }
@@ -175,6 +186,7 @@ class Contract(Section):
             "expected_service_ms": round(self.expected_service_s * 1000),
             "strict_classes": self.strict_classes,
             "dispatch": self.dispatch.value,
+            "backlog_limit": self.backlog_limit or 0,
             "classes": classes,
             "cost_classes": {
                 name: {"max_pending": cost.max_pending or 0, "max_running": cost.max_running or 0}

@@ -34,7 +34,8 @@ FIELDS: tuple[Figure[Telemetry], ...] = (
     gauge(
         names.QUEUE_AGE_P95_SECONDS,
         "95th percentile (nearest rank) of the time since ready jobs became eligible, canaries apart; 0 when no job is "
-        "ready. The leading indicator of deadline risk.",
+        "ready. The leading indicator of deadline risk. With dispatch edf: of the class with the shortest deadline "
+        "alone, for the others wait by design.",
         measure(lambda telemetry: telemetry.queue_age_p95_seconds),
         unit="seconds",
         keys=("queue:fifo:{class}:{cost_class}",),

@@ -129,6 +129,17 @@ function F.provider(q, window)
   return calls, errors, timeouts
 end
 
+-- Mean service time of a class in the window, in ms; what the contract expects where too few of it have ended.
+function F.service_ms(q, class)
+  local done, ms, newest = 0, 0, F.bucket(q)
+  for bucket = newest - BUCKETS + 1, newest do
+    local values = redis.call('HMGET', q.p .. 'done:' .. bucket, 'jobs:' .. class, 'ms:' .. class)
+    done, ms = done + (tonumber(values[1]) or 0), ms + (tonumber(values[2]) or 0)
+  end
+  if done < q.s.prediction_min_completions then return q.s.expected_service_ms end
+  return ms / done
+end
+
 function F.completions(q)
   local done, newest = 0, F.bucket(q)
   for bucket = newest - BUCKETS + 1, newest do
@@ -159,10 +170,14 @@ function F.count_call(q, window, kind)
   if kind == '5xx' or kind == 'timeout' then count_in_bucket(q, key, kind) end
 end
 
-function F.count_done(q, service_ms)
+function F.count_done(q, class, service_ms)
   local key = q.p .. 'done:' .. F.bucket(q)
   count_in_bucket(q, key, 'jobs')
   count_in_bucket(q, key, 'service_ms', service_ms)
+  if q.s.backlog_limit > 0 then
+    count_in_bucket(q, key, 'jobs:' .. class)
+    count_in_bucket(q, key, 'ms:' .. class, service_ms)
+  end
 end
 
 -- The run's gate (SPEC §7.7), of this instant: green is checked by the caller.

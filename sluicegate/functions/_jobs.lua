@@ -115,6 +115,19 @@ function J.keeps_list(q)
   return q.s.max_pending <= (q.s.dispatch == 'edf' and 2000 or 20000)
 end
 
+-- Make the view for people again from the indexes, or take it away: another contract may keep it or not.
+function J.list_anew(q)
+  redis.call('DEL', q.p .. 'queue:pending')
+  if not J.keeps_list(q) then return end
+  local ready = {}
+  for _, pair in ipairs(J.pairs(q)) do
+    local flat = redis.call('ZRANGE', q.p .. 'queue:fifo:' .. pair.name, 0, -1, 'WITHSCORES')
+    for i = 1, #flat, 2 do ready[#ready + 1] = { id = flat[i], since = tonumber(flat[i + 1]) } end
+  end
+  table.sort(ready, function(a, b) return a.since < b.since or (a.since == b.since and a.id < b.id) end)
+  for _, job in ipairs(ready) do redis.call('RPUSH', q.p .. 'queue:pending', job.id) end
+end
+
 -- The containers of a state that is about to be left.
 function J.leave(q, job)
   local p, id, class = q.p, job.id, job.class
@@ -282,11 +295,12 @@ function J.event(q, job)
     deadline_slack_s = (job.deadline - q.now) / 1000, canary = job.canary or nil }
 end
 
--- A retry, a requeue or a job that was not executed becomes ready or delayed, or expires when too little is left.
-function J.again(q, job, delay_ms, head)
+-- A retry, a requeue or a job that was not executed becomes ready or delayed, or expires when too little is left: then
+-- the cause says where the last call may have done its work all the same (called), for nobody will look again.
+function J.again(q, job, delay_ms, head, called)
   local ready_at = q.now + math.max(0, delay_ms)
   if ready_at > job.deadline - q.s.timings.margin_ms then
-    J.finish(q, job, 'expired', 'no_time_for_retry')
+    J.finish(q, job, 'expired', called and 'no_time_for_retry_call_may_have_happened' or 'no_time_for_retry')
     return 'expired'
   end
   local fields = { worker = '' }

@@ -43,7 +43,7 @@ local function load_of(q)
   end
   load.delayed = redis.call('ZCARD', p .. 'queue:delayed')
   load.running = redis.call('ZCARD', p .. 'queue:leases') - redis.call('ZCARD', p .. 'running:canary')
-  load.delayed_of = {}
+  load.delayed_of, load.each_ms = {}, {}
   q.load = load
   return load
 end
@@ -69,6 +69,16 @@ local function unreachable(q, load, left)
   return load.ready * q.s.timings.provider_window_ms / load.done > left
 end
 
+-- Whether the jobs of this class, at its share of the workers, take longer than the part of the time left that the
+-- contract allows. The wait behind all classes would starve the one whose deadline is shortest.
+local function backlogged(q, load, class, left)
+  local declared = q.s.classes[class]
+  if left <= 0 or not declared then return left <= 0 end
+  load.each_ms[class] = load.each_ms[class] or F.service_ms(q, class) / (q.s.max_running * declared.share)
+  local waiting = (load.of_class[class] or 0) + delayed_of(q, load, class)
+  return waiting * load.each_ms[class] > q.s.backlog_limit * left
+end
+
 local function capacity_refusal(q, job, class, cost)
   local timings, load = q.s.timings, load_of(q)
   local pending = load.ready + load.delayed
@@ -84,7 +94,10 @@ local function capacity_refusal(q, job, class, cost)
     and over(costly.max_pending, (load.of_cost[cost] or 0) + delayed_of(q, load, 'cost:' .. cost)) then
     return cost .. '_limit', timings.class_limit_retry_ms
   end
-  if unreachable(q, load, job.deadline - q.now - timings.margin_ms) then return 'deadline_unreachable', nil end
+  local left = job.deadline - q.now - timings.margin_ms
+  local late
+  if q.s.backlog_limit > 0 then late = backlogged(q, load, class, left) else late = unreachable(q, load, left) end
+  if late then return 'deadline_unreachable', nil end
   return nil
 end
 

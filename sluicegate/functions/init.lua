@@ -33,11 +33,12 @@ end
 function commands.apply_settings(q)
   local g = G.read(q)
   if g.stored == 'uninitialised' and not trace(q) then return { answer = 'unreadable' } end
-  local was = q.s and settings_digest or ''
+  local was, kept = q.s and settings_digest or '', q.s and J.keeps_list(q)
   if was == q.a.digest then return { answer = 'unchanged', was = was } end
   put('HSET', q.p .. 'queue:settings', 'contract', q.a.contract, 'digest', q.a.digest, 'actor', q.a.actor, 'reason',
     q.a.reason, 'at', digits(q.now))
   q.s = settings_of(q.p)
+  if q.s and kept ~= J.keeps_list(q) then J.list_anew(q) end
   g = G.read(q) -- where the settings alone were lost, the gate stands as before
   G.log(q, g, { from = g.drain_state, to = g.drain_state, reason = 'settings_applied', actor = q.a.actor,
     note = was .. ' -> ' .. q.a.digest .. ': ' .. q.a.reason })

@@ -51,6 +51,9 @@ function J.confirm_duplicate(q, key, note)
     'note', note)
 end
 
+-- Calls that broke off and may have done their work; sluicegate/job.py has the same.
+local AMBIGUOUS = { timeout = true, dropped = true, cancelled = true }
+
 local function settle_running(q, s, job)
   local outcome = s.outcome
   if outcome == 'succeeded' or outcome == 'failed' then
@@ -65,7 +68,7 @@ local function settle_running(q, s, job)
     count(q, 'retried')
     job.also.retries = retries
     if retries >= q.s.retry_budget then return J.block(q, job, 'retry_budget') end
-    return J.again(q, job, s.delay)
+    return J.again(q, job, s.delay, false, AMBIGUOUS[s.kind or ''])
   elseif outcome == 'not_executed' then
     return J.again(q, job, s.delay)
   else
@@ -147,7 +150,7 @@ local function settle_one(q, s)
   else
     state = settle_running(q, s, job)
   end
-  if state == 'succeeded' and not job.canary then F.count_done(q, s.latency or 0) end
+  if state == 'succeeded' and not job.canary then F.count_done(q, job.class, s.latency or 0) end
   return 'ok', state, job
 end
 
