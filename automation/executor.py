@@ -12,11 +12,12 @@ from automation.looping import Loop
 from automation.metrics import AutomationMetrics
 from automation.names import process_id, request_id
 from automation.steps import STEPS
-from automation.turn import Done, Ended, Failed, Fenced, Phase, Progress, Turn, Wait, commit_once
+from automation.turn import Done, Ended, Failed, Fenced, Progress, Turn, Wait, commit_once
 from runbooks.context import Context
 from runbooks.model import OnTimeout, Runbook, RunCause, Step
 from sluicegate.gate import Runbook as LockHolder
 from sluicegate.replies import RunClaim, RunHistory
+from sluicegate.run_journal import Phase
 from sluicegate.settings import Settings
 from sluicegate.store import Store
 from sluicegate.telemetry import Telemetry
@@ -149,6 +150,7 @@ class Executor:
                 self._metrics.step_seconds.labels(verb, "done").observe(turn.elapsed_s)
                 log.info("step_done", run=turn.run_id, step=verb, seconds=round(turn.elapsed_s, 1), **dict(detail))
             case Failed(cause=cause, note=note):
+                note += self._drift(turn)
                 reason = turn.runbook.rollback.reason(cause)
                 self._metrics.step_seconds.labels(verb, "rolled_back").observe(turn.elapsed_s)
                 arguments = {"reason": reason.value, "note": f"{cause}: {note}"}
@@ -161,6 +163,13 @@ class Executor:
             case waiting:
                 self._say(turn.history, f"{verb}: {waiting.why}")
                 await self._page(turn, waiting)
+
+    def _drift(self, turn: Turn) -> str:
+        """Say in a rollback's note that steps went by another contract than the functions: it may be the cause."""
+        stored, here = turn.telemetry.settings_digest, turn.context.contract.digest()
+        if not stored or stored == here:
+            return ""
+        return f"; in force is contract {stored}, this service was started with {here}: restart it with the applied one"
 
     async def _page(self, turn: Turn, waiting: Wait) -> None:
         """Tell people that the step waits; the journal keeps when, so that a resumed run goes on with the same rhythm.
