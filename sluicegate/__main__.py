@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
+from io import TextIOWrapper
 from pathlib import Path
 
 import sluicegate
@@ -129,6 +130,10 @@ def dispatch(arguments: Sequence[str]) -> int:
 
 def main() -> None:
     """Run the command line of this process and exit; a closed pipe and Ctrl-C end it without a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        # In a locale without a sign of ours the text shows a question mark and goes on.
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         code = dispatch(sys.argv[1:])
         sys.stdout.flush()

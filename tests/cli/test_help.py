@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -15,11 +16,14 @@ import typer
 from sluicegate.__main__ import WORDS
 
 
-def sluicegate(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run the command line as a person would."""
+def sluicegate(
+    *arguments: str, cwd: Path | None = None, environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run the command line as a person would; `environment` goes over that of the test."""
     return subprocess.run(
         [sys.executable, "-m", "sluicegate", *arguments],
         cwd=cwd,
+        env=os.environ | (environment or {}),
         capture_output=True,
         text=True,
         timeout=30,
@@ -52,6 +56,15 @@ def test_every_command_below_a_word_has_a_help_text_and_an_example(word: str) ->
         assert command.help, f"{named} says nothing about itself"
         epilog = " ".join((command.epilog or "").split())
         assert named in epilog, f"{named} shows no example in its epilog but {epilog!r}"
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("queue", "--help"), ("drill", "--list"), ("queue", "settings")])
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_a_terminal_without_our_signs_gets_the_text_all_the_same(encoding: str, arguments: tuple[str, ...]) -> None:
+    result = sluicegate(*arguments, environment={"PYTHONIOENCODING": encoding, "REDIS_URL": "redis://127.0.0.1:1/0"})
+    assert "Traceback" not in result.stderr
+    assert "UnicodeEncodeError" not in result.stderr
+    assert len(result.stdout) > 100
 
 
 def test_the_overview_lists_every_word_with_a_line() -> None:
