@@ -16,9 +16,8 @@ _HEAD = """# Commands
 
 Generated from the code by `make generate`; edit the commands' own help, not this page.
 
-`sluicegate WORD COMMAND --help` shows the same in a terminal. Exit code 0 is done; 1 is asked for rightly and not done,
-or found wanting; 2 is asked for wrongly: a sentence says what, and a hint what to say instead. Ctrl-C ends a command
-with 130.
+A command's `--help` shows the same in a terminal. Exit code 0 is done; 1 is asked for rightly and not done, or found
+wanting; 2 is asked for wrongly: a sentence says what, and a hint what to say instead. Ctrl-C ends a command with 130.
 """
 
 # What stands for a value, by the type that typer shows.

@@ -101,8 +101,9 @@ def commands(page: Path) -> list[Command]:
 
 
 def words_of(line: str) -> tuple[str, ...]:
-    """Give the words of a line as a shell would, with a word for what it would fill in."""
-    return tuple(shlex.split(re.sub(r"\$\([^)]*\)", "FILLED", line), comments=True)[1:])
+    """Give the words of a line as a shell would, up to a pipe, with a word for what it would fill in."""
+    command = re.split(r" [|>] ", re.sub(r"\$\([^)]*\)", "FILLED", line))[0]
+    return tuple(shlex.split(command, comments=True)[1:])
 
 
 def complaint(command: Command) -> str:
