@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
+from sluicegate.contract import MOST_RAMP_STEPS
+
 _SECONDS = {"ms": Decimal("0.001"), "s": Decimal(1), "m": Decimal(60), "h": Decimal(3600)}
 _DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m|h)", re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?", re.ASCII)
 _COUNT = re.compile(r"[0-9]{1,9}", re.ASCII)
 LONGEST_S = 7 * 86_400
-MOST_PERCENTS = 10
 
 
 def duration_s(text: str) -> float:
@@ -48,8 +49,8 @@ def count(text: str) -> int:
 def percents(text: str) -> tuple[int, ...]:
     """Give the steps of a ramp from a list such as `10, 50, 100`: they grow, from 1 or more, and end at 100."""
     parts = text.split(",")
-    if len(parts) > MOST_PERCENTS:
-        raise ValueError(f"more than {MOST_PERCENTS} steps")
+    if len(parts) > MOST_RAMP_STEPS:
+        raise ValueError(f"more than {MOST_RAMP_STEPS} steps")
     try:
         steps = tuple(count(part) for part in parts)
     except ValueError:

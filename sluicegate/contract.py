@@ -19,6 +19,8 @@ from sluicegate.timings import Timings, check_pairs
 # The functions count in whole ms, and Redis takes no expiry of 0; far ahead, their instants are no exact numbers.
 _SHORTEST_S = 0.001
 _LONGEST_S = 10 * 365 * 86_400
+# More would take longer to reopen than people wait for one step.
+MOST_RAMP_STEPS = 10
 
 
 class Dispatch(StrEnum):
@@ -122,6 +124,8 @@ class Contract(Section):
             raise ValueError("ramp_percents must grow and end at 100")
         if self.ramp_percents[0] < 1:
             raise ValueError("ramp_percents must start at 1 or more")
+        if len(self.ramp_percents) > MOST_RAMP_STEPS:
+            raise ValueError(f"ramp_percents has {len(self.ramp_percents)} steps, not at most {MOST_RAMP_STEPS}")
         return self
 
     @property

@@ -75,11 +75,32 @@ function J.stored(shown)
   return fields
 end
 
+-- Without its list of pairs a queue would lose sight of every job it holds: those of the contract are looked for.
+local function pairs_found(q)
+  local names, costs, p = {}, { '-' }, q.p
+  if not q.s then return names end
+  for cost in pairs(q.s.cost_classes) do costs[#costs + 1] = cost end
+  local function look(class)
+    for _, cost in ipairs(costs) do
+      local name = class .. ':' .. cost
+      if redis.call('EXISTS', p .. 'queue:ready:' .. name, p .. 'queue:delayed:' .. class, p .. 'running:' .. class) > 0 then
+        names[#names + 1] = name
+      end
+    end
+  end
+  for class in pairs(q.s.classes) do look(class) end
+  look('other')
+  return names
+end
+
 -- Every pair of class and cost class that a job was ever admitted under: what index there may be.
 function J.pairs(q)
   if q.pairs then return q.pairs end
   q.pairs = {}
-  local names = redis.call('SMEMBERS', q.p .. 'queue:pairs')
+  local names = rows_of('SMEMBERS', q.p .. 'queue:pairs')
+  if #names == 0 then
+    names, q.pairs_lost = pairs_found(q), true
+  end
   -- In one order on every server: among heads of the same age the first counts.
   table.sort(names)
   for _, name in ipairs(names) do
@@ -102,11 +123,14 @@ function J.classes(q)
 end
 
 function J.know_pair(q, class, cost)
-  local name = class .. ':' .. cost
+  local name, known = class .. ':' .. cost, false
   for _, pair in ipairs(J.pairs(q)) do
-    if pair.name == name then return end
+    if q.pairs_lost then put('SADD', q.p .. 'queue:pairs', pair.name) end
+    known = known or pair.name == name
   end
-  redis.call('SADD', q.p .. 'queue:pairs', name)
+  q.pairs_lost = false
+  if known then return end
+  put('SADD', q.p .. 'queue:pairs', name)
   q.pairs[#q.pairs + 1] = { name = name, class = class, cost = cost }
 end
 

@@ -141,6 +141,24 @@ def test_a_container_that_names_a_job_of_another_state_does_not_stop_the_sweep(
     assert queue.log("entry_dropped")[0]["job"] == other
 
 
+@pytest.mark.parametrize("damage", ["gone", "a string"])
+def test_jobs_are_found_when_the_list_of_their_indexes_is_lost(queue: OpenQueue, damage: str) -> None:
+    jobs = {queue.accepted(), queue.accepted("test-patch"), queue.accepted("browse")}
+    running = queue.claimed()
+    queue.client.delete("queue:pairs")
+    if damage == "a string":
+        queue.client.set("queue:pairs", "a string")
+
+    telemetry = queue.store.observe()
+    assert (telemetry.ready, telemetry.unfinished) == (2, 3)
+    later = queue.accepted()
+
+    claimed = {job.job_id for job in queue.claim(slots=9).jobs}
+
+    assert claimed == (jobs | {later}) - {running.job_id}
+    assert queue.client.smembers("queue:pairs") >= {"lint-fix:-", "test-patch:-", "browse:browser"}
+
+
 # --- what people read ----------------------------------------------------------------------------------------------
 
 

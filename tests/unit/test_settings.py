@@ -121,6 +121,7 @@ def test_an_empty_section_takes_the_environment(tmp_path: Path) -> None:
         ({"ramp_percents": []}, "ramp_percents", "end at 100"),
         ({"ramp_percents": [50, 10, 100]}, "ramp_percents", "must grow"),
         ({"ramp_percents": [0, 100]}, "ramp_percents", "1 or more"),
+        ({"ramp_percents": [*range(1, 11), 100]}, "ramp_percents has 11 steps", "not at most 10"),
         ({"thresholds": {"reject_age": 3}}, "contract.thresholds.reject_age 3", "Unexpected"),
         ({"thresholds": {"drain_age_p95_seconds": 20}}, "ages must grow", "not 15, 20, 20"),
         ({"thresholds": {"recovered_age_p95_seconds": 0}}, "ages must grow from above 0", "not 0, 20, 25"),
