@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import ParamSpec
 
 import redis
 import redis.asyncio
@@ -19,6 +20,7 @@ from sluicegate.producer import Producer
 from sluicegate.store import Store
 from sluicegate.submission import Submission
 
+P = ParamSpec("P")
 CALLERS = 50
 _BATCH = 100
 Encodable = bytes | bytearray | memoryview | str | int | float
@@ -35,10 +37,10 @@ class Size:
     queued: int = 10_000
 
 
-def _timed(n: int, work: Callable[[], None]) -> float:
+def _timed(n: int, work: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> float:
     """Give operations a second."""
     began = time.perf_counter()
-    work()
+    work(*args, **kwargs)
     return n / (time.perf_counter() - began)
 
 
@@ -70,9 +72,9 @@ def one_at_a_time(lab: Lab, rounds: int, size: Size) -> list[Row]:
         producer = Producer(store)
         keys = _keys(n)
         bare.append(_lpush(lab, n))
-        fresh.append(_timed(n, lambda: _submit_each(producer, keys)))
-        repeated.append(_timed(n, lambda: _submit_each(producer, keys)))
-        refused.append(_timed(n, lambda: _submit_each(producer, _keys(n), "no-such-class")))
+        fresh.append(_timed(n, _submit_each, producer, keys))
+        repeated.append(_timed(n, _submit_each, producer, keys))
+        refused.append(_timed(n, _submit_each, producer, _keys(n), "no-such-class"))
         store.close()
     wakes = "two processes' wake-ups and the client's own CPU; the function takes the rest"
     return [
@@ -90,9 +92,9 @@ def in_batches(lab: Lab, rounds: int, size: Size) -> list[Row]:
         store = lab.open_queue()
         producer = Producer(store)
         prepared = [producer.prepare(CLASS, PAYLOAD, idempotency_key=key) for key in _keys(n)]
-        bare.append(_timed(n, lambda: _pipelines(lab, n, _push)))
+        bare.append(_timed(n, _pipelines, lab, n, _push))
         before = lab.cpu_seconds()
-        ours.append(_timed(n, lambda: _submit_batches(producer, prepared)))
+        ours.append(_timed(n, _submit_batches, producer, prepared))
         our_cpu.append((lab.cpu_seconds() - before) / n * 1e6)
         store.close()
         lab.client.flushall()
@@ -126,9 +128,8 @@ def _push(pipe: redis.client.Pipeline) -> None:
 
 
 def _record(key: str, now_ms: int) -> dict[Encodable, Encodable]:
-    return {
-        "state": "ready", "class": CLASS, "cost": "-", "attempt": 0, "key": key, "deadline": now_ms, "admitted_at": now_ms,
-    }  # fmt: skip
+    names: tuple[Encodable, ...] = ("state", "class", "cost", "attempt", "key", "deadline", "admitted_at")
+    return dict(zip(names, ("ready", CLASS, "-", 0, key, now_ms, now_ms), strict=True))
 
 
 def _plain(pipe: redis.client.Pipeline) -> None:
