@@ -121,7 +121,7 @@ function F.provider(q, window)
   local calls, errors, timeouts = 0, 0, 0
   local newest = F.bucket(q)
   for bucket = newest - BUCKETS + 1, newest do
-    local values = redis.call('HMGET', q.p .. 'provider:' .. window .. ':' .. bucket, 'calls', '5xx', 'timeout')
+    local values = rows_of('HMGET', q.p .. 'provider:' .. window .. ':' .. bucket, 'calls', '5xx', 'timeout')
     calls = calls + (tonumber(values[1]) or 0)
     errors = errors + (tonumber(values[2]) or 0)
     timeouts = timeouts + (tonumber(values[3]) or 0)
@@ -143,7 +143,7 @@ end
 function F.completions(q)
   local done, newest = 0, F.bucket(q)
   for bucket = newest - BUCKETS + 1, newest do
-    done = done + (tonumber(redis.call('HGET', q.p .. 'done:' .. bucket, 'jobs')) or 0)
+    done = done + (tonumber(rows_of('HMGET', q.p .. 'done:' .. bucket, 'jobs')[1]) or 0)
   end
   return done
 end

@@ -140,7 +140,7 @@ end
 
 -- The jobs of the same request before that are still held by it, or nil where it is new.
 local function repeated(q, worker, request)
-  local last = redis.call('HMGET', q.p .. 'worker:' .. worker, 'request', 'claimed')
+  local last = put('HMGET', q.p .. 'worker:' .. worker, 'request', 'claimed')
   if last[1] ~= request then return nil end
   local jobs = {}
   for id, fence in string.gmatch(last[2] or '', '(%S+)=(%d+)') do
@@ -162,7 +162,7 @@ function commands.claim(q)
   local g, worker, request = G.read(q), q.v[3], q.v[4]
   local list = { q.now, G.effective(g), digits(g.epoch), g.green and 1 or 0, 0, 0 }
   if g.stored == 'uninitialised' or not q.s then return list end
-  redis.call('ZADD', q.p .. 'workers', q.now, worker)
+  put('ZADD', q.p .. 'workers', q.now, worker)
   local jobs, expired = repeated(q, worker, request), {}
   if not jobs then
     jobs, expired = pull(q, g, worker, math.min(tonumber(q.v[5]) or 0, MOST))

@@ -14,8 +14,8 @@ function commands.renew(q)
       list[#list + 1] = id
     end
   end
-  redis.call('ZADD', q.p .. 'workers', q.now, worker)
-  redis.call('HSET', q.p .. 'worker:' .. worker, 'seen', digits(q.now))
+  put('ZADD', q.p .. 'workers', q.now, worker)
+  put('HSET', q.p .. 'worker:' .. worker, 'seen', digits(q.now))
   redis.call('PEXPIRE', q.p .. 'worker:' .. worker, 60000)
   return list
 end
@@ -25,10 +25,10 @@ hot.renew = true
 -- -> {drain_state, epoch, digest, settings}
 function commands.hello(q)
   local g = G.read(q)
-  redis.call('ZADD', q.p .. 'workers', q.now, q.a.worker)
-  redis.call('ZREMRANGEBYSCORE', q.p .. 'workers', '-inf', q.now - 60000)
+  put('ZADD', q.p .. 'workers', q.now, q.a.worker)
+  put('ZREMRANGEBYSCORE', q.p .. 'workers', '-inf', q.now - 60000)
   local key = q.p .. 'worker:' .. q.a.worker
-  redis.call('HSET', key, 'seen', digits(q.now), 'version', q.a.version or '')
+  put('HSET', key, 'seen', digits(q.now), 'version', q.a.version or '')
   if q.a.report then redis.call('HSET', key, 'report', q.a.report) end
   redis.call('PEXPIRE', key, 60000)
   return { drain_state = G.effective(g), epoch = digits(g.epoch), digest = q.s and settings_digest or '' }
@@ -36,7 +36,7 @@ end
 
 -- goodbye {worker}: forget a worker that has stopped by itself.
 function commands.goodbye(q)
-  redis.call('ZREM', q.p .. 'workers', q.a.worker)
+  put('ZREM', q.p .. 'workers', q.a.worker)
   redis.call('DEL', q.p .. 'worker:' .. q.a.worker)
   return { answer = 'ok' }
 end
@@ -46,16 +46,17 @@ end
 function commands.workers(q)
   local inflight, rows = {}, {}
   for _, id in ipairs(redis.call('ZRANGE', q.p .. 'queue:leases', 0, 999)) do
-    local worker = redis.call('HGET', J.key(q, id), 'worker') or ''
+    local worker = hash_of(J.key(q, id)).worker or ''
     inflight[worker] = (inflight[worker] or 0) + 1
   end
-  local flat = redis.call('ZRANGE', q.p .. 'workers', 0, 999, 'WITHSCORES')
+  local flat = rows_of('ZRANGE', q.p .. 'workers', 0, 999, 'WITHSCORES')
   for i = 1, #flat, 2 do
     local h = hash_of(q.p .. 'worker:' .. flat[i])
-    rows[#rows + 1] = { id = flat[i], seen_ms_ago = q.now - tonumber(flat[i + 1]), epoch = h.epoch or '0',
+    rows[#rows + 1] = { id = flat[i], seen_ms_ago = q.now - tonumber(flat[i + 1]), epoch = whole_number(h.epoch) and h.epoch or '0',
       inflight = inflight[flat[i]] or 0, report = h.report or '' }
   end
-  return { workers = rows, epoch = text_of(q.p .. 'control:epoch') or '0',
+  local epoch = text_of(q.p .. 'control:epoch')
+  return { workers = rows, epoch = whole_number(epoch) and epoch or '0',
     leases = redis.call('ZCARD', q.p .. 'queue:leases') }
 end
 readonly.workers = true
@@ -63,7 +64,7 @@ readonly.workers = true
 -- Whether a job may start its call under this gate.
 local function intended(q, g, id, worker, fence)
   local key = J.key(q, id)
-  local job = redis.call('HMGET', key, 'state', 'fence', 'attempt', 'canary', 'window', 'confirmed')
+  local job = rows_of('HMGET', key, 'state', 'fence', 'attempt', 'canary', 'window', 'confirmed')
   if job[1] ~= 'running' or job[2] ~= fence then return 'stale' end
   local gate, canary = G.effective(g), none(job[4] or nil)
   local pulls = gate == 'admit' or gate == 'reject_new' or (gate == 'recovering' and (g.green or canary))

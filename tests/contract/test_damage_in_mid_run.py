@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from sluicegate import keys
+from sluicegate.job import CallKind, Outcome
 from sluicegate.replies import GateAnswer
 from tests.queues import OpenQueue, contract_of, wait_until
 from tests.recovery import Recovery
@@ -157,6 +158,41 @@ def test_jobs_are_found_when_the_list_of_their_indexes_is_lost(queue: OpenQueue,
 
     assert claimed == (jobs | {later}) - {running.job_id}
     assert queue.client.smembers("queue:pairs") >= {"lint-fix:-", "test-patch:-", "browse:browser"}
+
+
+@pytest.mark.parametrize("key", ["workers", "worker:w1", "done", "provider"])
+def test_work_goes_on_without_the_records_beside_it(queue: OpenQueue, key: str) -> None:
+    queue.settle(queue.started(), Outcome.SUCCEEDED, kind=CallKind.OK)
+    for name in [key] if key.startswith("worker") else queue.client.keys(f"{key}:*"):
+        overwritten(queue, name)
+
+    assert queue.store.workers() is not None
+    queue.store.hello("w1", "1")
+    queue.settle(queue.started(), Outcome.SUCCEEDED, kind=CallKind.OK)
+
+    assert queue.counters()["met"] == 2
+    assert "w1" in [worker.worker_id for worker in queue.store.workers()]
+    assert drained_by_controller(queue).answer == "moved"
+
+
+def test_a_worker_with_a_damaged_record_confirms_anew(queue: OpenQueue) -> None:
+    queue.claim()
+    queue.client.hset("worker:w1", mapping={"epoch": "soon", "seen": "x"})
+    assert [worker.epoch for worker in queue.store.workers()] == [0]
+    queue.claim()
+    assert [worker.epoch for worker in queue.store.workers()] == [queue.store.observe().gate.epoch]
+
+
+def test_a_start_whose_record_is_damaged_keeps_no_other_from_starting(queue: OpenQueue) -> None:
+    queue.accepted()
+    queue.accepted()
+    first, second = queue.claim(slots=2).jobs
+    overwritten(queue, queue.store.keys.job(first.job_id))
+
+    starts = [(job.job_id, job.fence) for job in (first, second)]
+
+    assert queue.store.intents("w1", starts) == ("stale", "go")
+    assert queue.store.workers()[0].inflight == 1
 
 
 # --- what people read ----------------------------------------------------------------------------------------------
