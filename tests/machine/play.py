@@ -11,7 +11,7 @@ from tests.machine.census import Census
 from tests.machine.driver import Lab
 from tests.machine.rules import QueueMachine
 
-EXAMPLES = 70
+EXAMPLES = 60
 STEPS = 20
 # The environment's name for how many runs of a new seed to play.
 LONGER = "MACHINE_EXAMPLES"

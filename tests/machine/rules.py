@@ -6,26 +6,15 @@ nothing. So a run that a race has turned can still be repeated.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
-from typing import Any, ClassVar, TypeVar
-
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from hypothesis.stateful import initialize, rule
 
 from sluicegate.contract import Dispatch
 from sluicegate.job import CallKind, Outcome
-from sluicegate.job import Job as Handed
-from sluicegate.submission import Submission
 from tests.machine import commands
-from tests.machine.commands import Command
-from tests.machine.contract import COST_CLASS, COSTLY, LIMITED, PLAIN, UNDECLARED, UNSAFE, machine_contract
-from tests.machine.driver import Driver, Lab
-from tests.machine.executor import Executor
+from tests.machine.actions import OPENINGS, WORKERS, Actions, pick
+from tests.machine.contract import COST_CLASS, COSTLY, LIMITED, PLAIN, UNDECLARED, UNSAFE
 
-T = TypeVar("T")
-
-WORKERS = ("w1", "w2", "w3")
 CLASSES = st.sampled_from((PLAIN, PLAIN, UNSAFE, UNSAFE, COSTLY, COSTLY, COSTLY, LIMITED, LIMITED, LIMITED, UNDECLARED))
 WORKED = st.sampled_from((PLAIN, UNSAFE, COSTLY, LIMITED))
 # ms: the class's own, hopeless, soon, and a good time.
@@ -34,7 +23,6 @@ DELAYS = st.sampled_from((0, 0, 3, 4_000, 50_000, 70_000))
 # ms: nothing much, a back-off, a refusal's wait, a lease, a silent controller, a retention.
 WAITS = st.sampled_from((1, 3, 900, 2_100, 4_000, 15_100, 15_100, 30_000, 31_000, 31_000, 46_000, 91_000, 700_000))
 NUMBERS = st.integers(0, 1 << 12)
-OPENINGS = ("edit", "crash", "duplicate", "lease", "silence", "run", PLAIN, COSTLY, LIMITED, UNDECLARED)
 LATENCIES = st.sampled_from((10, 10, 10, 5_000))
 KINDS = st.sampled_from((None, *CallKind))
 COSTS = st.sampled_from(("", "", "", "", COST_CLASS, "no-such-cost"))
@@ -59,19 +47,8 @@ EDITS = st.sampled_from(
 )  # fmt: skip
 
 
-class QueueMachine(RuleBasedStateMachine):
-    """Drive one queue; `lab` is the server, set on a subclass for each."""
-
-    lab: ClassVar[Lab]
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._numbers = itertools.count(1)
-        self._submitted: list[dict[str, Any]] = []
-        self._handles: list[tuple[str, Handed]] = []
-        self._repeatable: list[Command] = []
-        self._last_claim: dict[str, Command] = {}
-        self._controller_fence = "0"
+class QueueMachine(Actions):
+    """Drive one queue; the server is set on a subclass for each."""
 
     @initialize(
         strict=st.sampled_from((True, True, False)),
@@ -80,38 +57,9 @@ class QueueMachine(RuleBasedStateMachine):
     )
     def open_queue(self, strict: bool, dispatch: Dispatch, openings: list[str]) -> None:
         """Open the queue, and begin with four of the things that the rules alone would do too rarely."""
-        self.drive = Driver(self.lab, machine_contract(strict=strict, dispatch=dispatch))
-        self._executor = Executor(self.drive, self._do, self._claim, self._settlement, self._next)
-        self._look("admit")
+        self._open_anew(strict, dispatch)
         for opening in openings[:4]:
             self._begin_with(opening)
-
-    def _begin_with(self, opening: str) -> None:
-        if opening == "edit":
-            self.drive.edit("SET", "admission", "closed")
-            self._claim("w1", 1)
-        elif opening == "crash":
-            self._start("w1", PLAIN, True)
-            self._crash("w1")
-        elif opening == "run":
-            self._submit_in_a_ramp(1)
-        elif opening == "silence":
-            self._open(True)
-            self.drive.wait(91_000)
-            self._admit(self._submission(PLAIN, 0, ""))
-        elif opening == "lease":
-            jobs = self._start("w1", UNSAFE, True)
-            self.drive.wait(31_000)
-            self._do(commands.sweep())
-            for job in jobs:
-                self._do(commands.reconcile(job.job_id, "retry", "http"))
-        elif opening == "duplicate":
-            sent = self._submission(UNSAFE, 0, "", key="key-1")
-            self._admit(sent, {**sent, "fp": "another"})
-            self._do(commands.duplicate("key-1"))
-        else:
-            self._open(True)
-            self._admit(*(self._submission(opening, 0, "") for _ in range(6)))
 
     # Producers.
 
@@ -131,14 +79,11 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(job_class=st.sampled_from((PLAIN, COSTLY, LIMITED)), count=st.integers(4, 7), cleared=st.booleans())
     def submit_a_crowd(self, job_class: str, count: int, cleared: bool) -> None:
-        """Fill every place; one job of the class waits for its next try."""
         if cleared:
             self.drive.wait(61_000)
             self._do(commands.sweep())
         self._open(True)
-        for job in self._start("w2", job_class, False):
-            self._do(self._settlement(("w2", job), Outcome.NOT_EXECUTED, 4_000, CallKind.REFUSED, 10))
-        self._admit(*(self._submission(job_class, 0, "") for _ in range(count)))
+        self._crowd(job_class, count)
 
     @rule(job_class=CLASSES, ms=st.sampled_from((29_000, 30_001, 46_000)))
     def come_back_when_due(self, job_class: str, ms: int) -> None:
@@ -163,12 +108,12 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(number=NUMBERS, conflicting=st.sampled_from((False, False, True)))
     def submit_again(self, number: int, conflicting: bool) -> None:
-        if (sent := _pick(self._submitted, number)) is not None:
+        if (sent := pick(self._submitted, number)) is not None:
             self._admit({**sent, "fp": "another"} if conflicting else sent)
 
     @rule(number=NUMBERS, job_class=CLASSES)
     def submit_under_the_id_of_another(self, number: int, job_class: str) -> None:
-        if (sent := _pick(self._submitted, number)) is not None:
+        if (sent := pick(self._submitted, number)) is not None:
             self._admit({**self._submission(job_class, 0, ""), "id": sent["id"], "key": sent["key"]})
 
     # Workers.
@@ -187,13 +132,9 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(job_class=WORKED, outcome=OUTCOMES, lost=LOST, shown=st.booleans())
     def overtake(self, job_class: str, outcome: Outcome, lost: int, shown: bool) -> None:
         """A worker that was slow settles what another one has started since; the provider may show both effects."""
-        for job in self._start("w1", job_class, True):
-            self._do(self._settlement(("w1", job), Outcome.REQUEUED, 0, None, 10))
-            self._start("w2", job_class, False)
-            self._do(self._settlement(("w1", job), outcome, 0, CallKind.OK, 10))
-            self._repeat_the_last(lost)
-            if shown:
-                self._do(commands.duplicate(job.idempotency_key))
+        key = self._overtake(job_class, outcome, lost)
+        if shown and key:
+            self._do(commands.duplicate(key))
 
     @rule(job_class=WORKED, outcome=RECONCILED, source=SOURCES)
     def use_up_the_retries(self, job_class: str, outcome: str, source: str) -> None:
@@ -217,19 +158,19 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(number=NUMBERS)
     def record_an_intent(self, number: int) -> None:
-        if (handle := _pick(self._handles[-4:], number)) is not None:
+        if (handle := pick(self._handles[-4:], number)) is not None:
             self._do(commands.intent(handle[0], handle[1].job_id, handle[1].fence))
 
     @rule(number=NUMBERS, outcome=OUTCOMES, delay=DELAYS, kind=KINDS, latency=LATENCIES, lost=LOST)
     def settle(self, number: int, outcome: Outcome, delay: int, kind: CallKind | None, latency: int, lost: int) -> None:
         self._hold_something(number)
-        if (handle := _pick(self._held(), number)) is not None:
+        if (handle := pick(self._held(), number)) is not None:
             self._do(self._settlement(handle, outcome, delay, kind, latency))
             self._repeat_the_last(lost)
 
     @rule(number=NUMBERS, outcome=OUTCOMES, lost=LOST)
     def settle_late(self, number: int, outcome: Outcome, lost: int) -> None:
-        if (handle := _pick(self._handles[-12:], number)) is not None:
+        if (handle := pick(self._handles[-12:], number)) is not None:
             self._do(self._settlement(handle, outcome, 0, CallKind.OK, 10))
             self._repeat_the_last(lost)
 
@@ -244,7 +185,7 @@ class QueueMachine(RuleBasedStateMachine):
     def renew(self, number: int, only_held: bool) -> None:
         self._hold_something(number)
         handles = self._held() if only_held else self._handles[-6:]
-        if (handle := _pick(handles, number)) is not None:
+        if (handle := pick(handles, number)) is not None:
             leases = {job.job_id: job.fence for owner, job in handles if owner == handle[0]}
             self._do(commands.renew(handle[0], leases))
 
@@ -294,12 +235,12 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(number=NUMBERS, outcome=RECONCILED, source=SOURCES)
     def reconcile(self, number: int, outcome: str, source: str) -> None:
-        if (job_id := _pick(self._aside("unknown", "blocked") or list(self.drive.world.jobs), number)) is not None:
+        if (job_id := pick(self._aside("unknown", "blocked") or list(self.drive.world.jobs), number)) is not None:
             self._do(commands.reconcile(job_id, outcome, source))
 
     @rule(number=NUMBERS)
     def confirm_a_duplicate(self, number: int) -> None:
-        if (sent := _pick(self._submitted, number)) is not None:
+        if (sent := pick(self._submitted, number)) is not None:
             self._do(commands.duplicate(sent["key"]))
 
     @rule(name=ORDERS)
@@ -351,7 +292,7 @@ class QueueMachine(RuleBasedStateMachine):
     def repeat_an_earlier_one(self, number: int) -> None:
         """A request that lay on the way for long arrives again."""
         timeless = [command for command in self._repeatable[-8:] if command.kind in ("admit", "settle", "intent")]
-        if (command := _pick([*timeless, *self._last_claim.values()], number)) is not None:
+        if (command := pick([*timeless, *self._last_claim.values()], number)) is not None:
             self._repeat(command)
 
     @rule(job_class=CLASSES, other_class=CLASSES, kind=st.sampled_from(("same", "conflict", "places")))
@@ -370,14 +311,14 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(number=NUMBERS, outcome=OUTCOMES, other=OUTCOMES)
     def race_settlements(self, number: int, outcome: Outcome, other: Outcome) -> None:
         self._hold_something(number)
-        if (handle := _pick(self._held(canaries=False), number)) is not None:
+        if (handle := pick(self._held(canaries=False), number)) is not None:
             pair = [self._settlement(handle, which, 0, CallKind.OK, 10) for which in (outcome, other)]
             self.drive.race(*pair)
 
     @rule(number=NUMBERS, outcome=OUTCOMES, rival=st.sampled_from(("sweep", "renew", "reconcile", "drain", "claim")))
     def race_a_settlement(self, number: int, outcome: Outcome, rival: str) -> None:
         self._hold_something(number)
-        if (handle := _pick(self._held(canaries=False), number)) is None:
+        if (handle := pick(self._held(canaries=False), number)) is None:
             return
         worker, job = handle
         against = {
@@ -395,116 +336,3 @@ class QueueMachine(RuleBasedStateMachine):
     def race_a_claim_against_a_drain(self) -> None:
         answer, _ = self.drive.race(commands.claim("racer", self._next("r"), 2), commands.order("drain"))
         self._handles += [("racer", job) for job in answer.jobs]
-
-    # How the rules do it.
-
-    def _next(self, start: str) -> str:
-        return f"{start}{next(self._numbers)}"
-
-    def _do(self, command: Command) -> Any:
-        answer = self.drive.run(command)
-        if command.repeatable:
-            self._repeatable.append(command)
-        return answer
-
-    def _repeat_the_last(self, times: int) -> None:
-        for command in self._repeatable[-1:] * times:
-            self._repeat(command)
-
-    def _repeat(self, command: Command) -> None:
-        self.drive.run(command)
-        self.drive.count("repeat")
-
-    def _submission(
-        self, job_class: str, deadline: int, cost: str, *, key: str = "", payload: str = "{}"
-    ) -> dict[str, Any]:
-        name = self._next("j")
-        asked = Submission(key or name, job_class, payload, cost_class=cost, deadline_in_ms=deadline)
-        named = {"id": asked.job_id, "key": asked.idempotency_key, "fp": asked.fingerprint, "payload": payload}
-        return {**named, "class": job_class, "cost_class": cost, "deadline_ms": 0, "deadline_in_ms": deadline}
-
-    def _admit(self, *jobs: dict[str, Any]) -> None:
-        self._submitted += jobs
-        self._do(commands.admit(list(jobs)))
-
-    def _claim(self, worker: str, slots: int) -> Sequence[Handed]:
-        command = commands.claim(worker, self._next("r"), slots)
-        jobs: Sequence[Handed] = self._do(command).jobs
-        self._last_claim[worker] = command
-        self._handles += [(worker, job) for job in jobs]
-        return jobs
-
-    def _held(self, *, canaries: bool = True) -> list[tuple[str, Handed]]:
-        """Give what some worker holds under the current fence: running, or unknown since its lease ended."""
-        world = self.drive.world
-        return [
-            (worker, job)
-            for worker, job in self._handles
-            if (known := world.jobs.get(job.job_id))
-            and known.fence == job.fence
-            and known.state in ("running", "unknown")
-            and (canaries or not known.canary)
-        ]
-
-    def _settlement(
-        self, handle: tuple[str, Handed], outcome: Outcome, delay: int, kind: CallKind | None, latency: int
-    ) -> Command:
-        worker, job = handle
-        call = {"call": {"kind": kind.value, "status": 0, "latency_ms": latency}} if kind is not None else {}
-        base = {"worker": worker, "id": job.job_id, "fence": str(job.fence), "request": self._next("s")}
-        return commands.settle({**base, "outcome": outcome.value, "delay_ms": delay, **call})
-
-    def _open(self, wanted: bool) -> None:
-        """Let a person open the gate where it is not, and the controller look."""
-        if wanted and self.drive.gate.effective != "admit":
-            self._do(commands.order("open_end_run"))
-        silent_ms = self.drive.world.timings["controller_silent_ms"]
-        if wanted and self.drive.clock.now_ms - self.drive.gate.seen_ms > silent_ms:
-            self._look("hold")
-
-    def _start(self, worker: str, job_class: str, renewed: bool) -> Sequence[Handed]:
-        """Let a worker claim and say what it will do; where nothing waits, a producer brings something first."""
-        if not any(self.drive.world.ordinary("ready")):
-            self._open(True)
-            self._admit(self._submission(job_class, 0, ""))
-        jobs = self._claim(worker, 1)
-        for job in jobs:
-            self._do(commands.intent(worker, job.job_id, job.fence))
-            if renewed:
-                self._do(commands.renew(worker, {job.job_id: job.fence}))
-        return jobs
-
-    def _submit_in_a_ramp(self, number: int) -> None:
-        """Go on until the ramp has begun, then let producers come."""
-        self._recover(11, number, until_ramp=True)
-        if self.drive.gate.ramp is not None:
-            self._admit(*(self._submission(PLAIN, 0, "") for _ in range(3)))
-
-    def _crash(self, worker: str) -> None:
-        """A worker stops for ever wherever it was; what it still sent may arrive late."""
-        self.drive.count("crash")
-        self._last_claim.pop(worker, None)
-        self._handles = [(f"{owner}-dead" if owner == worker else owner, job) for owner, job in self._handles]
-
-    def _aside(self, *states: str) -> list[str]:
-        return [job.job_id for job in self.drive.world.jobs.values() if job.state in states]
-
-    def _hold_something(self, number: int) -> None:
-        if not self._held(canaries=False):
-            self._start(WORKERS[number % 3], (PLAIN, UNSAFE, COSTLY, LIMITED)[number % 4], number % 5 == 0)
-
-    def _look(self, action: str) -> None:
-        """Let the controller look once, as it does every tick."""
-        _, fence = self._do(commands.lead("controller"))
-        self._do(commands.tick(fence))
-        self._do(commands.move_gate(action, fence, self.drive.gate.epoch))
-
-    def _recover(self, steps: int, number: int, *, until_ramp: bool = False) -> None:
-        for _ in range(steps):
-            if until_ramp and self.drive.gate.ramp is not None:
-                return
-            self._executor.step(number)
-
-
-def _pick(values: Sequence[T], number: int) -> T | None:
-    return values[number % len(values)] if values else None
