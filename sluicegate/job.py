@@ -131,7 +131,8 @@ class Settlement:
     delay_s: float = 0.0
 
 
-_AMBIGUOUS = frozenset({CallKind.TIMEOUT, CallKind.DROPPED, CallKind.CANCELLED})
+# Calls that broke off and may have done their work.
+AMBIGUOUS = frozenset({CallKind.TIMEOUT, CallKind.DROPPED, CallKind.CANCELLED})
 _HTTP_TOO_MANY = 429
 
 
@@ -144,7 +145,7 @@ def settle_after(call: Call, job: Job, rules: RetryRules, draw: Callable[[], flo
     """
     if call.kind is CallKind.OK:
         return Settlement(Outcome.SUCCEEDED)
-    if call.kind in _AMBIGUOUS and job.effects is Effects.UNSAFE:
+    if call.kind in AMBIGUOUS and job.effects is Effects.UNSAFE:
         return Settlement(Outcome.UNKNOWN)
     if call.kind is CallKind.CANCELLED:
         return Settlement(Outcome.REQUEUED)

@@ -73,7 +73,7 @@ local function settle_running(q, s, job)
     return J.again(q, job, s.delay)
   else
     count(q, 'requeued')
-    return J.again(q, job, 0, true)
+    return J.again(q, job, 0, true, AMBIGUOUS[s.kind or ''])
   end
   return job.state
 end

@@ -73,7 +73,10 @@ function commands.reconcile(q)
   if q.a.outcome == 'retry' then
     -- Only the decision about a blocked job gives it its budgets back: a loss stays counted, or poison would never show.
     if job.state == 'blocked' then job.also = { losses = 0, retries = 0 } end
-    state = J.again(q, job, 0)
+    -- Only the provider can say that it was not done: a ledger, or a person, says that a repeat is safe.
+    local fence = digits(job.fence)
+    local called = q.a.source ~= 'http' and (job.intent_fence == fence or job.restored_fence == fence)
+    state = J.again(q, job, 0, false, called)
   elseif q.a.outcome == 'block' then
     state = J.block(q, job, q.a.reason)
   else

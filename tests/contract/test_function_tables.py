@@ -13,7 +13,7 @@ import redis
 from sluicegate import functions, keys
 from sluicegate.gate import DrainState, PinReason, RollbackReason, Runbook
 from sluicegate.gate_events import Order, StepMove
-from sluicegate.job import MOVES
+from sluicegate.job import AMBIGUOUS, MOVES
 from sluicegate.policy import Thresholds
 from sluicegate.settings import Contract, default_settings
 
@@ -43,6 +43,10 @@ def test_job_moves_are_the_same(client: redis.Redis) -> None:
     assert {state: set(following) for state, following in moves.items()} == {
         state.value: {following.value for following in allowed} for state, allowed in MOVES.items() if allowed
     }
+
+
+def test_the_calls_that_may_have_happened_are_the_same(client: redis.Redis) -> None:
+    assert set(value_of(client, "AMBIGUOUS")) == {kind.value for kind in AMBIGUOUS}
 
 
 def test_tightness_is_the_same(client: redis.Redis) -> None:

@@ -145,6 +145,28 @@ def test_the_ledger_settles_what_was_confirmed_what_made_no_call_and_what_may_be
 
 
 @pytest.mark.parametrize(
+    ("source", "intent", "cause"),
+    [
+        ("ledger", True, "no_time_for_retry_call_may_have_happened"),
+        ("person", True, "no_time_for_retry_call_may_have_happened"),
+        ("ledger", False, "no_time_for_retry"),
+        ("http", True, "no_time_for_retry"),
+    ],
+)
+def test_an_unknown_job_without_time_for_a_repeat_expires_saying_whether_its_call_may_have_happened(
+    queue: OpenQueue, source: str, intent: bool, cause: str
+) -> None:
+    job = unknown(queue, "lint-fix", intent=intent, deadline_s=1.0)
+    latest_ms = job.deadline_ms - queue.contract.timings.margin_s * 1000
+    wait_until(lambda: queue.store.unresolved()["now"] > latest_ms, "too little time for a repeat")
+    answer = queue.store.reconcile(job.job_id, "retry", actor="ada", reason="a repeat is safe", source=source)
+    assert answer == ("moved", "expired")
+    assert queue.record(job.job_id)["cause"] == cause
+    (line,) = (json.loads(line) for key in queue.client.keys("failed:*") for line in queue.client.lrange(key, 0, -1))
+    assert (line["reason"], line["cause"]) == ("expired", cause)
+
+
+@pytest.mark.parametrize(
     ("answer", "state"),
     [
         (done_answer(done=True), "succeeded"),

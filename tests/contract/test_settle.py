@@ -69,6 +69,24 @@ def test_a_wait_past_the_deadline_expires_the_job_with_its_event(queue: OpenQueu
     assert 4 < settled.event.deadline_slack_s <= 5
 
 
+@pytest.mark.parametrize(
+    ("kind", "cause"),
+    [
+        (CallKind.STATUS_5XX, "no_time_for_retry"),
+        (CallKind.TIMEOUT, "no_time_for_retry_call_may_have_happened"),
+        (CallKind.DROPPED, "no_time_for_retry_call_may_have_happened"),
+    ],
+)
+def test_an_expired_retry_says_whether_its_last_call_may_have_happened(
+    queue: OpenQueue, kind: CallKind, cause: str
+) -> None:
+    job = queue.started(deadline_s=5)
+    assert queue.settle(job, Outcome.RETRY, kind=kind, delay_ms=4900).state == "expired"
+    assert queue.record(job.job_id)["cause"] == cause
+    (line,) = (json.loads(line) for key in queue.client.keys("failed:*") for line in queue.client.lrange(key, 0, -1))
+    assert (line["reason"], line["cause"]) == ("expired", cause)
+
+
 def test_a_requeue_goes_to_the_head_keeps_its_eligible_since_and_uses_no_retry(queue: OpenQueue) -> None:
     job = queue.started()
     eligible = queue.record(job.job_id)["eligible"]

@@ -65,12 +65,17 @@ def _retry(world: World, job: Job, sent: Arguments) -> str:
     tried = replace(job, retries=job.retries + 1)
     if tried.retries >= world.contract["retry_budget"]:
         return set_aside(world, tried, "blocked", cause="retry_budget", worker="")
-    return again(world, tried, sent["delay_ms"])
+    return again(world, tried, sent["delay_ms"], called=_may_have_happened(sent))
 
 
 def _requeue(world: World, job: Job, sent: Arguments) -> str:
     world.counters["requeued"] += 1
-    return again(world, job, 0, head=True)
+    return again(world, job, 0, head=True, called=_may_have_happened(sent))
+
+
+def _may_have_happened(sent: Arguments) -> bool:
+    call = sent.get("call")
+    return call is not None and call["kind"] in ("timeout", "dropped", "cancelled")
 
 
 _OUTCOMES: Mapping[str, Callable[[World, Job, Arguments], str]] = {
@@ -165,14 +170,16 @@ def reconcile(world: World, job_id: str, outcome: str, by: tuple[str, int | None
         agree(answer, ("refused", job.state), "a reconcile record that would change nothing")
     else:
         world.records.append(("reconcile", job_id, outcome))
-        agree(answer, ("moved", _reconciled(world, job, outcome)), f"a reconcile record by {source} of {job}")
+        agree(answer, ("moved", _reconciled(world, job, outcome, source)), f"a reconcile record by {source} of {job}")
 
 
-def _reconciled(world: World, job: Job, outcome: str) -> str:
+def _reconciled(world: World, job: Job, outcome: str, source: str) -> str:
     if outcome == "block":
         return set_aside(world, job, "blocked", cause="because", worker="")
     if outcome != "retry":
         return finish(world, job, outcome, "reconciled")
     if job.state == "blocked":
         job = replace(job, losses=0, retries=0)
-    return again(world, job, 0)
+    entry = world.ledger.get(job.key)
+    called = source != "http" and entry is not None and entry.fence == job.fence
+    return again(world, job, 0, called=called)

@@ -231,11 +231,11 @@ def finish(world: World, job: Job, state: str, cause: str) -> str:
     return state
 
 
-def again(world: World, job: Job, delay_ms: int, *, head: bool = False) -> str:
-    """Let a job be tried again, now or later, unless too little time would be left."""
+def again(world: World, job: Job, delay_ms: int, *, head: bool = False, called: bool = False) -> str:
+    """Let a job be tried again unless too little time would be left; `called` if its call may have happened."""
     ready_at = world.now + delay_ms
     if ready_at > job.deadline - world.timings["margin_ms"]:
-        return finish(world, job, "expired", "no_time_for_retry")
+        return finish(world, job, "expired", f"no_time_for_retry{'_call_may_have_happened' if called else ''}")
     if delay_ms > 0:
         return enter(world, replace(job, state="delayed", worker="", ready_at=ready_at, eligible=ready_at)).state
     eligible = job.eligible if head else world.now
