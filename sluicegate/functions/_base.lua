@@ -76,6 +76,7 @@ end
 
 -- A whole number as this library writes it; tonumber alone would take 'nan' and '0x10' too, and lose digits above 2^53.
 local function whole_number(text)
+  if text == '0' then return 0 end
   if type(text) == 'string' and #text < 17 and string.match(text, '^%d+$') then return tonumber(text) end
   return nil
 end

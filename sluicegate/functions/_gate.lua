@@ -55,27 +55,31 @@ local function parse_record(flat)
   return g
 end
 
--- A library outlives its calls, and between two moves the record stays the same: it is parsed anew where its text is new.
+-- A library outlives its calls, and between two moves the record stays the same: its names are read, and it is parsed,
+-- where its values are new.
 local record_text, record_parsed
 
 local function read_record(q, g)
-  local flat = redis.pcall('HGETALL', q.p .. 'control:gate')
-  if flat.err then flat = {} end
-  local text = table.concat(flat, '\0')
-  if text ~= record_text then record_text, record_parsed = text, parse_record(flat) end
+  local key = q.p .. 'control:gate'
+  local values = redis.pcall('HVALS', key)
+  local text = values.err and '' or table.concat(values, '\0')
+  if text ~= record_text then
+    record_text, record_parsed = text, parse_record(values.err and {} or redis.call('HGETALL', key))
+  end
   for field, value in pairs(record_parsed) do g[field] = value end
   return g.whole
 end
 
 -- Duplicates that can't be counted any more are taken for one that nobody has acknowledged.
 local function read_duplicates(q, g)
-  local flat = redis.pcall('HGETALL', q.p .. 'control:duplicates')
-  local damaged, h = flat.err ~= nil, {}
-  for i = 1, damaged and 0 or #flat, 2 do h[flat[i]] = flat[i + 1] end
-  for _, field in ipairs({ 'confirmed', 'acknowledged', 'audited' }) do
-    g[field] = whole_number(h[field] or '0')
-    if not g[field] then damaged = true end
+  local counts = redis.pcall('HMGET', q.p .. 'control:duplicates', 'confirmed', 'acknowledged', 'audited')
+  if counts.err then
+    g.confirmed, g.acknowledged, g.audited = nil, nil, nil
+  else
+    g.confirmed, g.acknowledged, g.audited = whole_number(counts[1] or '0'), whole_number(counts[2] or '0'),
+      whole_number(counts[3] or '0')
   end
+  local damaged = not (g.confirmed and g.acknowledged and g.audited)
   if damaged then g.confirmed, g.acknowledged, g.audited = 1, 0, 0 end
   g.duplicates, g.duplicates_damaged = g.confirmed > g.acknowledged, damaged
   return not damaged
