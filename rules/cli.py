@@ -6,15 +6,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.box import SIMPLE
-from rich.console import Console
-from rich.table import Column, Table
 
 from rules.generate import catalogue, render_all, render_pages
 from rules.promql import duration
 from rules.promtool import run_tests
 from sluicegate.console import Check, SettingsFile, command_line, write_generated
 from sluicegate.settings import load
+from sluicegate.tables import table_lines, terminal_width
 
 app = command_line(
     "Generate Prometheus rules, their tests and Alertmanager routing from the settings.",
@@ -67,12 +65,8 @@ def run(settings: SettingsFile = None) -> None:
 @app.command(epilog="Example: sluicegate rules show")
 def show(settings: SettingsFile = None) -> None:
     """List the alerts: when each fires, what Sluicegate does and who is woken."""
-    alerts = catalogue(load(settings))
-    # A name that is cut short can't be searched for.
-    name = Column("alert", no_wrap=True, min_width=max(len(alert.name) for alert in alerts))
-    table = Table(name, "fires when", "for", "kept", Column("action", no_wrap=True), "wakes", box=SIMPLE)
-    for alert in alerts:
-        table.add_row(
+    cells = [
+        (
             alert.name,
             alert.when,
             duration(alert.for_s),
@@ -80,4 +74,7 @@ def show(settings: SettingsFile = None) -> None:
             alert.action.value,
             alert.severity.value,
         )
-    Console().print(table)
+        for alert in catalogue(load(settings))
+    ]
+    for line in table_lines(("alert", "fires when", "for", "kept", "action", "wakes"), cells, terminal_width()):
+        typer.echo(line)

@@ -7,14 +7,13 @@ import time
 from dataclasses import asdict
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from sluicegate import functions
 from sluicegate.console import AsJson, Queue, RedisUrl, SettingsFile, opened, settings_of
 from sluicegate.doctor import Finding, Level, Loss, Seen, examine, losses
 from sluicegate.settings import Settings
 from sluicegate.store import Store
+from sluicegate.tables import table_lines, terminal_width
 
 
 def doctor(
@@ -65,7 +64,7 @@ def _print(findings: tuple[Finding, ...], lost: tuple[Loss, ...]) -> None:
         typer.echo(f"{finding.level.value:<6} {finding.name}: {finding.said}")
         if finding.hint:
             typer.echo(f"{'':<7}{finding.hint}")
-    table = Table("when", "what can be lost", box=None)
-    for loss in lost:
-        table.add_row(loss.happens, loss.lost)
-    Console().print(table)
+    for line in table_lines(
+        ("when", "what can be lost"), [(loss.happens, loss.lost) for loss in lost], terminal_width()
+    ):
+        typer.echo(line)

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from sluicegate import cli_doctor, cli_reconcile, cli_snapshot, functions, logs, remedies
 from sluicegate.console import (
@@ -35,6 +33,7 @@ from sluicegate.redis_address import shown
 from sluicegate.setting_rows import setting_rows
 from sluicegate.settings import Settings
 from sluicegate.store import Store
+from sluicegate.tables import table_lines, terminal_width
 
 app = command_line(
     "Open a queue, apply its contract, submit to it and look into it.",
@@ -178,10 +177,9 @@ def show_settings(
     if as_json:
         typer.echo(json.dumps([{name: getattr(row, name) for name in row.__slots__} for row in rows]))
     else:
-        table = Table("setting", "default", "bound", "here", "in force", box=None)
-        for row in rows:
-            table.add_row(row.name, row.default, row.bound, row.here, row.in_force)
-        Console().print(table)
+        cells = [(row.name, row.default, row.bound, row.here, row.in_force) for row in rows]
+        for line in table_lines(("setting", "default", "bound", "here", "in force"), cells, terminal_width()):
+            typer.echo(line)
     typer.echo(said, err=True)
 
 
