@@ -158,7 +158,7 @@ def concurrently(lab: Lab, rounds: int, size: Size) -> list[Row]:
         ours.append(rate)
         waits.append(p99 * 1000)
         store.close()
-    note = f"{sorted(ours)[rounds // 2]:.0f} admissions/s; Python for each submission, and handing a batch to a thread and back"
+    note = f"{sorted(ours)[rounds // 2]:.0f} admissions/s; Python a submission, then handing batches to threads"
     return [
         Row("submit_async", ratios(ours, bare), "× LPUSH", 4.0, True, note),
         Row("submit_async_p99", waits, "ms", 1.0, False, "the wait of one of 50 callers"),
