@@ -205,7 +205,8 @@ async def _parsed(request: Request, kind: type[NamedT]) -> NamedT | JSONResponse
         return kind.model_validate_json(body)
     except ValidationError as error:
         first = error.errors()[0]
-        return _said(422, f"{'.'.join(str(part) for part in first['loc']) or 'body'}: {first['msg']}")
+        place = ".".join(str(part) for part in first["loc"]) or "body"
+        return _said(422, f"{place}: {first['msg'].removeprefix('Value error, ')}")
 
 
 def _add_health(app: FastAPI, store: Store, metrics: AutomationMetrics) -> None:

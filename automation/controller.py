@@ -16,7 +16,7 @@ from automation.names import process_id, run_id
 from runbooks.model import Runbook
 from sluicegate.clock import Clock
 from sluicegate.policy import Decision, Figures, Thresholds, decide, exit_condition_holds
-from sluicegate.remedies import QUEUE_APPLY
+from sluicegate.remedies import QUEUE_APPLY, QUEUE_INIT
 from sluicegate.settings import Settings
 from sluicegate.store import Store
 from sluicegate.telemetry import Telemetry
@@ -147,7 +147,8 @@ class Controller:
             return
         self._paged_at = now
         self._metrics.pages.labels("pinned").inc()
-        log.error("gate_pinned", pin=gate.pin, note=gate.pin_note, state=gate.drain_state, unblock=UNBLOCK)
+        unblock = UNBLOCK if gate.initialised else QUEUE_INIT
+        log.error("gate_pinned", pin=gate.pin, note=gate.pin_note, state=gate.drain_state, unblock=unblock)
 
 
 _DRIFT_UNBLOCK = (

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sluicegate.remedies import BY_NAME, GATE_OPEN_END_RUN
+from sluicegate.gate import PinReason
+from sluicegate.remedies import BY_NAME, GATE_OPEN_END_RUN, QUEUE_INIT
 from sluicegate.replies import GateAnswer, RunHistory, RunRecord
 
 
@@ -34,6 +35,8 @@ def opening_said(answer: GateAnswer) -> Said:
                 "Confirmed duplicates are not acknowledged, so no run was opened.",
                 f"Audit their keys, then `sluicegate gate acknowledge {BY_NAME}`.",
             )
+        case "unreadable" if answer.pin == PinReason.UNINITIALISED:
+            return Said("There is no queue here yet, so no run was opened.", f"`{QUEUE_INIT}` opens it.")
         case "unreadable":
             return Said(
                 "The gate's records are missing or unreadable, so no run was opened.",

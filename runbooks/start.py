@@ -30,9 +30,14 @@ class Obstacle:
 
 
 def obstacles(runbook: Runbook, telemetry: Telemetry, context: Context) -> tuple[Obstacle, ...]:
-    """Give what stands in the way of an alert's run, in the order the rules are looked at."""
+    """Give what stands in the way of an alert's run, in the order the rules are looked at.
+
+    Where the gate cannot be read that alone is told: every other rule would be judged by figures of nothing.
+    """
+    unreadable = _readable(telemetry)
+    if unreadable is not None:
+        return (unreadable,)
     found = [
-        _readable(telemetry),
         _pinned(runbook, telemetry),
         _live(runbook, telemetry),
         _duplicates(runbook, telemetry),

@@ -105,7 +105,8 @@ def run_word(name: str, arguments: Sequence[str]) -> int:
 
 def _command_line_error(name: str, error: Exception) -> str:
     """Return typer's complaint as a sentence, and where its help is as the hint."""
-    text = getattr(error, "format_message", error.__str__)().strip()
+    # Pydantic puts its own word before what a check of ours says.
+    text = getattr(error, "format_message", error.__str__)().strip().replace("Value error, ", "")
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else f"{PROGRAM} {name}"
     return f"{text.rstrip('.')}.\n`{command} --help` shows what can be said here."

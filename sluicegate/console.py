@@ -13,7 +13,7 @@ import typer
 
 from sluicegate.errors import OtherLibrary, SluicegateError, StoreRejected, StoreUnavailable, UsageError
 from sluicegate.generated import outdated, write
-from sluicegate.redis_address import shown
+from sluicegate.redis_address import ELSEWHERE, shown
 from sluicegate.remedies import BY_NAME
 from sluicegate.settings import Settings, load, parse
 from sluicegate.store import Store
@@ -114,7 +114,7 @@ def opened(settings: Settings, *, read_only: bool = False) -> Iterator[Store]:
         yield store
     except StoreUnavailable as error:
         raise SluicegateError(
-            f"The queue's server at {shown(settings.redis_url)} does not answer: {_first_line(error)}"
+            f"The queue's server at {shown(settings.redis_url)} does not answer: {_first_line(error)}\n{ELSEWHERE}"
         ) from error
     except OtherLibrary as error:
         raise SluicegateError(str(error)) from error

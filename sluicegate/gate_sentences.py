@@ -27,6 +27,7 @@ _MEANS = {
     DrainState.RECOVERING: "no job is admitted; canaries are pulled, the backlog after green",
     DrainState.DRAIN: "no job is admitted or pulled",
 }
+_SILENT = "but its controller is silent, so no job is admitted; workers go on"
 
 _PIN_UNBLOCKS = {
     PinReason.UNINITIALISED: f"There is no queue here yet: {_INIT} opens it.",
@@ -59,7 +60,7 @@ def gate_lines(telemetry: Telemetry, history: RunHistory | None = None) -> Itera
     """
     gate = telemetry.gate
     state = DrainState(gate.drain_state)
-    yield f"The gate of queue {telemetry.queue} is {state}: {_MEANS[state]}."
+    yield f"The gate of queue {telemetry.queue} is {state}: {_SILENT if silent(gate) else _MEANS[state]}."
     if gate.readable and edited_by_hand(gate):
         yield (
             f"Set by hand: drain_state {gate.raw_drain_state}, admission {gate.raw_admission}. The controller's next "
@@ -86,6 +87,11 @@ def gate_lines(telemetry: Telemetry, history: RunHistory | None = None) -> Itera
     if gate.decision:
         yield f"The controller's last decision: {gate.decision} ({gate.decision_reason})."
     yield from unblocks(telemetry, history)
+
+
+def silent(gate: GateView) -> bool:
+    """Say whether an open gate admits nothing: no controller has looked for too long (SPEC §6)."""
+    return gate.readable and gate.drain_state == DrainState.ADMIT and gate.admission_ratio == 0
 
 
 def edited_by_hand(gate: GateView) -> bool:

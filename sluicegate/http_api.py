@@ -171,7 +171,8 @@ class JobsApi:
             place = ".".join(str(part) for part in first["loc"])[:_LONGEST_PLACE]
             syntax = first["type"] == "json_invalid"
             trouble = Trouble.BODY_NOT_JSON if syntax else Trouble.MALFORMED
-            return problem(trouble, f"{place}: {first['msg']}" if place else first["msg"])
+            said = first["msg"].removeprefix("Value error, ")
+            return problem(trouble, f"{place}: {said}" if place else said)
         except UsageError as error:
             return problem(Trouble.MALFORMED, _one_line(error))
         except ValueError:

@@ -11,6 +11,8 @@ from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from sluicegate.errors import UsageError
 
+# What a command says where nothing answers.
+ELSEWHERE = "Start it, or name another with --settings FILE, --redis-url URL or the environment's REDIS_URL."
 HINT = "Use redis://HOST:PORT/DB or rediss://…."
 # What a store does not set itself: the rest is its own business.
 _OPTIONS = re.compile(r"db|username|password|client_name|ssl_[a-z_]+")

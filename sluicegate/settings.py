@@ -118,6 +118,13 @@ ENVIRONMENT: dict[tuple[str, ...], str] = {
 }
 
 
+# What a reader needs to write a first file.
+_LEAST = (
+    "The least it holds is `contract: {classes: {NAME: {deadline_s: 60}}}`; "
+    "docs/guides/your-queue.md shows a whole one, `sluicegate queue settings` every setting."
+)
+
+
 def default_settings() -> Settings:
     """Give the drill's settings: the three classes of SPEC §3 and every default."""
     return Settings.model_validate({"contract": {"classes": DRILL_CLASSES}})
@@ -178,13 +185,15 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         body = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise SettingsError(f"The settings file {path} cannot be read: {error.strerror}.") from error
+        raise SettingsError(f"The settings file {path} cannot be read: {error.strerror}.", _LEAST) from error
     except RecursionError as error:
         raise SettingsError(f"The settings file {path} is nested too deeply to be settings.") from error
     except (yaml.YAMLError, ValueError) as error:
         raise SettingsError(f"The settings file {path} is not valid YAML.", str(error)) from error
+    if body is None:
+        raise SettingsError(f"The settings file {path} is empty.", _LEAST)
     if not isinstance(body, dict):
-        raise SettingsError(f"The settings file {path} must hold a mapping, not {type(body).__name__}.")
+        raise SettingsError(f"The settings file {path} must hold a mapping, not {type(body).__name__}.", _LEAST)
     if _holds_more_than(_MOST_VALUES, body):
         raise SettingsError(
             f"The settings file {path} holds more than {_MOST_VALUES} values.",

@@ -100,6 +100,11 @@ def one_identity(job_id: str | None, idempotency_key: str | None) -> str | None:
 
 
 def _check_payload(job_id: str, payload: str) -> None:
+    if not isinstance(payload, str):
+        raise UsageError(
+            f"The payload of job {job_id} is {type(payload).__name__}, not text.",
+            "Give a str, json.dumps(…) for one; bytes as base64 text.",
+        )
     try:
         size = len(payload) if payload.isascii() else len(payload.encode())
     except UnicodeEncodeError as error:
@@ -112,6 +117,8 @@ def _check_payload(job_id: str, payload: str) -> None:
 
 
 def _check_token(name: str, value: str, longest: int) -> None:
+    if not isinstance(value, str):
+        raise UsageError(f"The {name} {value!r} is {type(value).__name__}, not text.", "Give a str.")
     if not value or len(value) > longest or not _TOKEN.fullmatch(value):
         shown = value if len(value) <= longest else f"{value[:longest]}…"
         raise UsageError(

@@ -23,6 +23,7 @@ from sluicegate.gate import DrainState
 from sluicegate.leases import Leases
 from sluicegate.provider_call import Handler
 from sluicegate.queue_clock import QueueClock
+from sluicegate.remedies import QUEUE_APPLY, QUEUE_INIT
 from sluicegate.replies import Claimed
 from sluicegate.settings import WorkerSettings
 from sluicegate.stop_report import StopReport
@@ -74,6 +75,7 @@ class Worker:
         self._instance = secrets.token_hex(4)
         self._claims = 0
         self._unanswered = False
+        self._said_not_open = False
 
     def stop(self) -> None:
         """Stop pulling and let go as in a drain; the second time end every call at once. Safe before `run`."""
@@ -122,6 +124,8 @@ class Worker:
         rules = self._upkeep.rules or await self._upkeep.learn_rules()
         free = max(0, self._settings.max_inflight - len(self._leases)) if rules is not None else 0
         claimed = await self._claim(free)
+        if rules is None:
+            self._say_not_open(claimed)
         for event in claimed.expired:
             log_expired(self._log, event)
         if rules is not None:
@@ -132,6 +136,14 @@ class Worker:
             await self._pause(GATE_WATCH_S)
         else:
             await self._work_or_room()
+
+    def _say_not_open(self, claimed: Claimed) -> None:
+        """Say once that there is nothing to pull by, and which command changes that."""
+        if not self._said_not_open:
+            self._said_not_open = True
+            # A queue that was never opened has no epoch; one that lost its contract has.
+            unblock = QUEUE_APPLY if claimed.epoch else QUEUE_INIT
+            self._log.warning("queue_not_open", queue=self._store.queue, unblock=unblock)
 
     async def _claim(self, slots: int) -> Claimed:
         """Claim under a request id that is kept until it is answered: the same answer comes again."""

@@ -238,6 +238,20 @@ def test_a_pinned_drain_opens_no_run_and_pages_again(redis_url: str, tmp_path: P
 
 
 @ON_BOTH
+def test_the_page_of_a_queue_that_was_never_opened_says_what_opens_it(
+    redis_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def scenario() -> None:
+        async with by_hand(redis_url, quick(tmp_path), initialised=False) as parts:
+            await ticks(parts)
+
+    asyncio.run(scenario())
+    (page,) = [line for line in capsys.readouterr().out.splitlines() if "gate_pinned" in line]
+    assert "sluicegate queue init --settings FILE --as NAME --reason WHY" in page
+    assert "gate release" not in page
+
+
+@ON_BOTH
 def test_a_rolled_back_gate_opens_no_run_though_an_alert_fires(redis_url: str, tmp_path: Path) -> None:
     async def scenario() -> None:
         async with Parts(redis_url, quick(tmp_path), episodes=True, workers=0) as parts:

@@ -259,8 +259,11 @@ def test_a_worker_before_init_pulls_nothing_writes_only_its_presence_and_starts_
         with redis.Redis.from_url(redis_url, decode_responses=True) as client:
             wait_until(lambda: client.exists("workers") == 1, "its presence")
             assert set(client.scan_iter()) == {"workers", "worker:w1"}
+        said = worker.wait_for("queue_not_open")
+        assert said["unblock"] == "sluicegate queue init --settings FILE --as NAME --reason WHY"
         queue = OpenQueue(redis_url, contract_of())
         ends(queue, queue.accepted(), "succeeded")
+        assert len(worker.said("queue_not_open")) == 1
         queue.check()
         queue.close()
 

@@ -108,6 +108,13 @@ def test_a_run_that_waits_for_nobody_asks_for_no_word(told: RunHistory) -> None:
     assert "automation approve" not in text
 
 
+def test_an_open_gate_whose_controller_is_silent_is_not_said_to_admit() -> None:
+    first, *_ = gate_lines(telemetry(replace(OPEN_GATE, admission_ratio=0.0)))
+    assert "controller is silent, so no job is admitted" in first
+    first, *_ = gate_lines(EMPTY)
+    assert first.endswith("is admit: jobs are admitted and pulled.")
+
+
 def test_keys_that_contradict_each_other_were_set_by_hand() -> None:
     text = "\n".join(gate_lines(telemetry(replace(closed(DrainState.DRAIN), raw_admission="open"))))
     assert "Set by hand: drain_state drain, admission open." in text

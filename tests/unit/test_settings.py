@@ -169,7 +169,7 @@ def test_a_bad_variable_is_named(environment: dict[str, str], start: str, bound:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "must hold a mapping, not NoneType"),
+        ("", "is empty"),
         ("- a\n", "must hold a mapping, not list"),
         ("a: [\n", "is not valid YAML"),
         ("queue: x\n", "contract is not valid: Field required"),

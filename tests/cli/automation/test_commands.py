@@ -21,6 +21,7 @@ from drill.ports import free_port
 from drill.readiness import answers_http
 from drill.topology import command
 from sluicegate.__main__ import dispatch
+from sluicegate.redis_address import ELSEWHERE
 from tests.automation_parts import ON_BOTH, RECOVERY, Queue, quick
 
 NAMED = ("--as", "ada", "--reason", "the provider is down")
@@ -136,7 +137,10 @@ def test_an_uninitialised_server_opens_no_run_and_stays_empty(
 ) -> None:
     code, out, err = terminal("run", RECOVERY.name, *NAMED)
     assert (code, out) == (1, "")
-    assert err.splitlines()[0] == "The gate's records are missing or unreadable, so no run was opened."
+    assert err.splitlines() == [
+        "There is no queue here yet, so no run was opened.",
+        "`sluicegate queue init --settings FILE --as NAME --reason WHY` opens it.",
+    ]
     empty = Queue(redis_url, quick(tmp_path), initialised=False)
     assert empty.client.keys("*") == []
     empty.close()
@@ -182,7 +186,7 @@ def test_a_server_that_is_down_is_one_sentence_without_its_password(words: tuple
     code, out, err = terminal(*words, url=f"redis://:s3cret@127.0.0.1:{port}/0")
     assert (code, out) == (1, "")
     assert err.startswith(f"The queue's server at redis://***@127.0.0.1:{port}/0 does not answer: ")
-    assert len(err.splitlines()) == 1
+    assert err.splitlines()[1:] == [ELSEWHERE]
 
 
 @ON_BOTH

@@ -106,6 +106,14 @@ def test_what_stands_in_the_way_is_named_with_the_way_on(telemetry: Telemetry, r
     assert planned.why_not[0].unblock.startswith("sluicegate ")
 
 
+def test_a_queue_that_was_never_opened_is_told_that_alone() -> None:
+    empty = gate(
+        readable=False, initialised=False, drain_state="drain", pin="uninitialised", duplicates_unacknowledged=1
+    )
+    (obstacle,) = plan(RECOVER, empty, SETTINGS).why_not
+    assert obstacle.unblock == "sluicegate queue init --settings FILE --as NAME --reason WHY"
+
+
 def test_a_drain_of_the_library_confirms_by_itself() -> None:
     assert plan(RECOVER, gate(drain_state="drain"), SETTINGS).would_start
 
