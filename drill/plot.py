@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from html import escape
 
 WIDTH = 960
-_LEFT, _RIGHT, _TOP = 58, 16, 26
+# Right of the diagrams stand the names of their thresholds.
+_LEFT, _RIGHT, _TOP = 58, 106, 26
+_LABEL_HEIGHT = 11
 _PANEL_HEIGHT, _PANEL_GAP, _STRIP_HEIGHT = 92, 34, 20
 _FONT = "font-family='system-ui,-apple-system,Segoe UI,Helvetica,Arial,sans-serif'"
 _INK, _FAINT, _GRID = "#1f2328", "#59636e", "#d8dee4"
@@ -215,9 +217,9 @@ def _panel(picture: Picture, panel: Panel, top: float) -> list[str]:
                 f"<line x1='{_LEFT}' y1='{y(bound.value):.1f}' x2='{WIDTH - _RIGHT}' y2='{y(bound.value):.1f}' "
                 f"stroke='{STATE_COLOURS['drain']}' stroke-dasharray='5 4' opacity='0.8'/>"
             )
-            # From the lowest up, each label keeps clear of the one below it.
-            label_y = min(y(bound.value) - 3, label_y - 10)
-            parts.append(_text(WIDTH - _RIGHT - 2, label_y, bound.label, size=9, fill=_FAINT, anchor="end"))
+            # Outside the diagram, level with its line; from the lowest up, each keeps clear of the one below it.
+            label_y = min(y(bound.value) + 3, label_y - _LABEL_HEIGHT)
+            parts.append(_text(WIDTH - _RIGHT + 6, label_y, bound.label, size=9, fill=_FAINT))
     for line, colour in zip(panel.lines, COLOURS, strict=False):
         for piece in _pieces(line.points):
             points = " ".join(f"{_x(picture, at_s):.1f},{y(value):.1f}" for at_s, value in piece)

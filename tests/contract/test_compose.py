@@ -15,6 +15,7 @@ import pytest
 import typer
 import yaml
 
+from drill.provider import InjectedFault
 from sluicegate.__main__ import WORDS
 from sluicegate.settings import load
 
@@ -85,6 +86,18 @@ def test_every_port_is_published_on_loopback_only(services: dict[str, dict[str, 
     published = [port for service in services.values() for port in service.get("ports", [])]
     assert published
     assert [port for port in published if not port.startswith("127.0.0.1:")] == []
+
+
+def test_every_address_that_the_page_names_is_published(deploy: Path, services: dict[str, dict[str, Any]]) -> None:
+    published = {port.split(":")[1] for service in services.values() for port in service.get("ports", [])}
+    named = set(re.findall(r"http://127\.0\.0\.1:(\d+)", (deploy / "README.md").read_text()))
+    assert {"8474", "8081"} <= named
+    assert named <= published
+
+
+def test_the_fault_that_the_page_injects_is_one_of_the_provider(deploy: Path) -> None:
+    (body,) = re.findall(r"/faults .*?-d '([^']+)'", (deploy / "README.md").read_text(), re.DOTALL)
+    assert InjectedFault.model_validate_json(body).status == 503
 
 
 def test_every_command_is_a_real_one_with_real_flags(services: dict[str, dict[str, Any]]) -> None:

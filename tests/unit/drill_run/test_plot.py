@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from drill.picture import picture_of
-from drill.plot import Bound, Line, Moment, Panel, Picture, Span, draw
+from drill.plot import WIDTH, Bound, Line, Moment, Panel, Picture, Span, draw
 from drill.timeline import Mark
 from tests.readings import AT_MS
 from tests.unit.drill_run.story import story, timeline
@@ -74,7 +74,15 @@ def test_labels_of_close_bounds_do_not_overlap() -> None:
     root = parsed(draw(replace(EMPTY, panels=(panel(1, at_least=30.0, bounds=bounds),))))
     heights = sorted(float(text.attrib["y"]) for text in root.iter(f"{SVG}text") if text.attrib["font-size"] == "9")
     assert len(heights) == 3
-    assert all(after - before >= 10 for before, after in pairwise(heights))
+    assert all(after - before >= 11 for before, after in pairwise(heights))
+
+
+def test_labels_of_bounds_stand_beside_the_diagram_where_no_line_runs() -> None:
+    root = parsed(draw(replace(EMPTY, panels=(panel(1, at_least=30.0, bounds=(Bound("drain, timeouts 0.1", 5.0),)),))))
+    edge = max(float(line.attrib["x2"]) for line in root.iter(f"{SVG}line"))
+    (label,) = [text for text in root.iter(f"{SVG}text") if text.attrib["font-size"] == "9"]
+    assert float(label.attrib["x"]) > edge
+    assert float(label.attrib["x"]) + 5.2 * len(label.text or "") <= WIDTH
 
 
 def test_the_gates_states_are_drawn_from_its_log_without_a_gap() -> None:

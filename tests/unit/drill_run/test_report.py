@@ -72,6 +72,17 @@ def test_the_page_shows_every_row_every_move_and_every_step(tmp_path: Path) -> N
         assert text in page
 
 
+def test_the_words_of_the_gate_log_stay_whole(tmp_path: Path) -> None:
+    """Every cell but the last is one that is never broken, and no rule lets a word of them be broken."""
+    page = write_report(options(tmp_path), outcome(story())).read_text()
+    log = page.partition("<h2>Gate log</h2>")[2].partition("</table>")[0]
+    rows = [re.findall(r"<td([^>]*)>", row) for row in log.split("<tr>")[2:]]
+    assert len(rows) >= 3
+    assert {tuple(cells[:-1]) for cells in rows} == {(' class="time"', *[' class="short"'] * 5)}
+    assert "td.short { white-space: nowrap; }" in page
+    assert re.search(r"(?<!:last-child) \{ overflow-wrap: anywhere", page) is None
+
+
 def test_what_came_from_outside_is_escaped(tmp_path: Path) -> None:
     evil = move(1, "admit", "drain", "operator_drain", epoch=9, note="<img src=x onerror=alert(1)>")
     page = write_report(options(tmp_path), outcome(story(gate_log=(evil,)))).read_text()
