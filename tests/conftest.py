@@ -9,6 +9,18 @@ import pytest
 pytest_plugins = ["tests.servers", "tests.queues"]
 
 
+# What takes a session fixture that is long in the making stays in one process, so that it is made once.
+LONG_IN_THE_MAKING = ("explored", "table")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests of one long fixture together."""
+    for item in items:
+        for fixture in LONG_IN_THE_MAKING:
+            if fixture in getattr(item, "fixturenames", ()):
+                item.add_marker(pytest.mark.xdist_group(fixture))
+
+
 @pytest.fixture(scope="session")
 def repository() -> Path:
     """Return the folder that holds pyproject.toml."""

@@ -22,7 +22,12 @@ Containers = dict[str, dict[str, float]]
 # What is named like a container and is none.
 _NO_CONTAINERS = frozenset({"queue:settings", "queue:wake", "queue:refusals", "queue:pending", "queue:pairs"})
 # A field that would hold its first value is left out of a record.
-_FIRST_VALUES = {"cost": "-", "rev": "1", "attempt": "0", "retries": "0", "losses": "0", "fence": "0", "canary": "", "worker": ""}
+_FIRST_VALUES = dict.fromkeys(("attempt", "retries", "losses", "fence"), "0") | {
+    "cost": "-",
+    "rev": "1",
+    "canary": "",
+    "worker": "",
+}
 # These are scored by the instant of the move, which no record repeats.
 _SINCE_THEN = ("queue:unknown", "queue:blocked")
 _SINCE = "0"

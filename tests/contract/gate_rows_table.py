@@ -12,7 +12,7 @@ from tests.contract.gate_rows_run import Pair
 from tests.gate_events import Row, covering_rows
 
 SEED = 20260
-ROWS = 15_000
+ROWS = 9_000
 
 
 @dataclass(frozen=True)

@@ -237,7 +237,8 @@ def test_it_starts_while_redis_is_down_and_shows_the_queue_once_it_is_there(serv
     with serving(server.url) as exporter:
         down = scrape(exporter)
         server.restart()
-        up = scrape(exporter)
+        wait_until(lambda: scrape(exporter)["sluicegate_redis_up", "default"] == 1, "a page with figures")
+        up = scrape(exporter, "3")
         server.stop()
         down_again = scrape(exporter)
         server.restart()
@@ -260,15 +261,15 @@ def test_a_hung_redis_costs_the_figures_and_not_the_answer(
         try:
             with ThreadPoolExecutor(3) as scrapers:
                 started = time.monotonic()
-                pages = list(scrapers.map(lambda _: scrape(exporter, "1"), range(3)))
+                pages = list(scrapers.map(lambda _: scrape(exporter, "3"), range(3)))
                 took_s = time.monotonic() - started
-            again = scrape(exporter, "1")
+            again = scrape(exporter, "3")
         finally:
             session_children.resume(server.kind.value)
         back = scrape(exporter)
         wait_until(lambda: threading.active_count() <= threads, "the number of threads from before")
 
-    assert took_s < 1.0
+    assert took_s < 3.0
     for page in (*pages, again):
         assert page["sluicegate_redis_up", "default"] == 0
         assert not names_of(page) & set(STABLE_FIELDS)

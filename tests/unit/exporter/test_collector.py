@@ -25,7 +25,7 @@ def collector_of() -> Iterator[MakeCollector]:
     """Give a function that makes collectors, all closed after the test."""
     made: list[Collector] = []
 
-    def make(budget_s: float = 2.0, **sources: Observe) -> Collector:
+    def make(budget_s: float = 10.0, **sources: Observe) -> Collector:
         made.append(Collector(sources, budget_s))
         return made[-1]
 
