@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,16 @@ pytest_plugins = ["tests.servers", "tests.queues"]
 
 # What takes a session fixture that is long in the making stays in one process, so that it is made once.
 LONG_IN_THE_MAKING = ("explored", "table")
+
+
+def pytest_configure() -> None:
+    """Take signals as a program on a terminal does, whoever started the tests: `nohup` and the shell's `&` ignore some.
+
+    What the tests start inherits it.
+    """
+    for number in (signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
