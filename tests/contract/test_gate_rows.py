@@ -105,6 +105,7 @@ def with_hold_opening(state: GateState, event: Event) -> Transition:
     return replace(result, state=replace(result.state, drain_state=DrainState.ADMIT)) if opens else result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", [without_pins, without_refusals, with_hold_opening])
 def test_the_rows_tell_another_rule_apart(table: Table, runner: Runner, rule: Rule) -> None:
     numbers = table.sample[:500]
