@@ -21,20 +21,6 @@ from tests.machine.executor import Executor
 T = TypeVar("T")
 
 WORKERS = ("w1", "w2", "w3")
-OPENINGS = (
-    "edit",
-    "crash",
-    "duplicate",
-    "lease",
-    "late",
-    "overtaken",
-    "silence",
-    "run",
-    PLAIN,
-    COSTLY,
-    LIMITED,
-    UNDECLARED,
-)
 
 
 class Actions(RuleBasedStateMachine):
@@ -55,36 +41,6 @@ class Actions(RuleBasedStateMachine):
         self.drive = Driver(self.lab, machine_contract(strict=strict, dispatch=dispatch))
         self._executor = Executor(self.drive, self._do, self._claim, self._settlement, self._next)
         self._look("admit")
-
-    def _begin_with(self, opening: str) -> None:
-        self._open(True)
-        if opening == "edit":
-            self.drive.edit("SET", "admission", "closed")
-            self._claim("w1", 1)
-        elif opening == "crash":
-            self._start("w1", PLAIN, True)
-            self._crash("w1")
-        elif opening == "run":
-            self._submit_in_a_ramp(1)
-        elif opening == "silence":
-            self.drive.wait(91_000)
-            self._admit(self._submission(PLAIN, 0, ""))
-        elif opening in ("lease", "late"):
-            jobs = self._start("w1", UNSAFE, True)
-            self.drive.wait(31_000)
-            self._do(commands.sweep())
-            for job in jobs:
-                if opening == "late":
-                    self._do(self._settlement(("w1", job), Outcome.SUCCEEDED, 0, CallKind.OK, 10))
-                self._do(commands.reconcile(job.job_id, "retry", "http"))
-        elif opening == "overtaken":
-            self._do(commands.duplicate(self._overtake(UNSAFE, Outcome.SUCCEEDED, 1) or "key-2"))
-        elif opening == "duplicate":
-            sent = self._submission(UNSAFE, 0, "", key="key-1")
-            self._admit(sent, {**sent, "fp": "another"})
-            self._do(commands.duplicate("key-1"))
-        else:
-            self._crowd(opening, 6)
 
     def _next(self, start: str) -> str:
         return f"{start}{next(self._numbers)}"
@@ -180,10 +136,47 @@ class Actions(RuleBasedStateMachine):
         return ""
 
     def _crowd(self, job_class: str, count: int) -> None:
-        """Fill every place; one job that was started waits for its next try."""
+        """Fill every place, where one job waits for its next try already, then claim more than may run."""
         for job in self._start("w2", PLAIN if job_class == UNDECLARED else job_class, False):
             self._do(self._settlement(("w2", job), Outcome.NOT_EXECUTED, 4_000, CallKind.REFUSED, 10))
         self._admit(*(self._submission(job_class, 0, "") for _ in range(count)))
+        self._claim("w3", 3)
+
+    def _lost(self) -> Sequence[Handed]:
+        """Start something, and let its lease run out."""
+        jobs = self._start("w1", UNSAFE, True)
+        self.drive.wait(31_000)
+        self._do(commands.sweep())
+        return jobs
+
+    def _race_submissions(self, first: dict[str, Any], second: dict[str, Any]) -> None:
+        self.drive.race(commands.admit([first]), commands.admit([second]))
+        self._submitted += [first, second]
+
+    def _race_claims(self, slots: int) -> list[tuple[str, Handed]]:
+        pair = [commands.claim(worker, self._next("r"), slots) for worker in WORKERS[:2]]
+        answers = self.drive.race(pair[0], pair[1])
+        taken = [(worker, job) for worker, answer in zip(WORKERS, answers, strict=False) for job in answer.jobs]
+        self._handles += taken
+        return taken
+
+    def _clear(self) -> None:
+        """Let every deadline pass."""
+        self.drive.wait(181_000)
+        self._do(commands.sweep())
+        self._open(True)
+
+    def _use_up_the_retries(self, job_class: str) -> list[str]:
+        for _ in range(3):
+            for job in self._start("w3", job_class, False):
+                self._do(self._settlement(("w3", job), Outcome.RETRY, 0, CallKind.TIMEOUT, 10))
+        return self._aside("blocked")[-1:]
+
+    def _claim_with_left(self, job_class: str, left_ms: int) -> None:
+        self._open(True)
+        self._admit(self._submission(job_class, 12_000, ""))
+        self.drive.wait(12_000 - left_ms)
+        self._claim("w2", 4)
 
     def _crash(self, worker: str) -> None:
         """A worker stops for ever wherever it was; what it still sent may arrive late."""

@@ -32,13 +32,14 @@ def _take(world: World, worker: str, slots: int, answer: Claimed) -> list[Job]:
     jobs, expired = list(answer.jobs), list(answer.expired)
     started: list[Job] = []
     while len(started) < slots and (heads := _heads(world)):
-        if jobs and (job := heads.get(jobs[0].job_id)) and not world.doomed(job):
-            started.append(start(world, job, worker))
-            agree(jobs.pop(0), handed(world, started[-1]), "a claimed job")
-        elif expired and (job := heads.get(expired[0].job_id)) and world.doomed(job):
+        # An expiry takes nobody's place, so among heads of the same rank it may come first.
+        if expired and (job := heads.get(expired[0].job_id)) and world.doomed(job):
             agree(expired.pop(0), event(world, job), "a job that a claim expired")
             world.counters["canaries_failed"] += bool(job.canary)
             finish(world, job, "expired", "claim")
+        elif jobs and (job := heads.get(jobs[0].job_id)) and not world.doomed(job):
+            started.append(start(world, job, worker))
+            agree(jobs.pop(0), handed(world, started[-1]), "a claimed job")
         else:
             raise AssertionError(f"a claim had to go on with one of {sorted(heads)}, and gave {answer}")
     agree((jobs, expired), ([], []), "what a claim gave beyond what it could")

@@ -11,8 +11,8 @@ from tests.machine.census import Census
 from tests.machine.driver import Lab
 from tests.machine.rules import QueueMachine
 
-EXAMPLES = 60
-STEPS = 20
+EXAMPLES = 20
+STEPS = 25
 # The environment's name for how many runs of a new seed to play.
 LONGER = "MACHINE_EXAMPLES"
 

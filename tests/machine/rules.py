@@ -12,8 +12,9 @@ from hypothesis.stateful import initialize, rule
 from sluicegate.contract import Dispatch
 from sluicegate.job import CallKind, Outcome
 from tests.machine import commands
-from tests.machine.actions import OPENINGS, WORKERS, Actions, pick
+from tests.machine.actions import WORKERS, pick
 from tests.machine.contract import COST_CLASS, COSTLY, LIMITED, PLAIN, UNDECLARED, UNSAFE
+from tests.machine.openings import OPENINGS, Openings
 
 CLASSES = st.sampled_from((PLAIN, PLAIN, UNSAFE, UNSAFE, COSTLY, COSTLY, COSTLY, LIMITED, LIMITED, LIMITED, UNDECLARED))
 WORKED = st.sampled_from((PLAIN, UNSAFE, COSTLY, LIMITED))
@@ -47,7 +48,7 @@ EDITS = st.sampled_from(
 )  # fmt: skip
 
 
-class QueueMachine(Actions):
+class QueueMachine(Openings):
     """Drive one queue; the server is set on a subclass for each."""
 
     @initialize(
@@ -56,9 +57,9 @@ class QueueMachine(Actions):
         openings=st.permutations(OPENINGS),
     )
     def open_queue(self, strict: bool, dispatch: Dispatch, openings: list[str]) -> None:
-        """Open the queue, and begin with four of the things that the rules alone would do too rarely."""
+        """Open the queue, and begin with what the rules alone would do too rarely."""
         self._open_anew(strict, dispatch)
-        for opening in openings[:4]:
+        for opening in openings:
             self._begin_with(opening)
 
     # Producers.
@@ -138,18 +139,12 @@ class QueueMachine(Actions):
 
     @rule(job_class=WORKED, outcome=RECONCILED, source=SOURCES)
     def use_up_the_retries(self, job_class: str, outcome: str, source: str) -> None:
-        for _ in range(3):
-            for job in self._start("w3", job_class, False):
-                self._do(self._settlement(("w3", job), Outcome.RETRY, 0, CallKind.TIMEOUT, 10))
-        for job_id in self._aside("blocked")[-1:]:
+        for job_id in self._use_up_the_retries(job_class):
             self._do(commands.reconcile(job_id, outcome, source))
 
     @rule(job_class=WORKED, left=st.sampled_from((1_998, 2_010)))
     def claim_too_late(self, job_class: str, left: int) -> None:
-        self._open(True)
-        self._admit(self._submission(job_class, 12_000, ""))
-        self.drive.wait(12_000 - left)
-        self._claim("w2", 4)
+        self._claim_with_left(job_class, left)
 
     @rule(worker=st.sampled_from(WORKERS), outcome=OUTCOMES, delay=DELAYS, kind=KINDS, job_class=WORKED)
     def work(self, worker: str, outcome: Outcome, delay: int, kind: CallKind | None, job_class: str) -> None:
@@ -299,14 +294,11 @@ class QueueMachine(Actions):
     def race_submissions(self, job_class: str, other_class: str, kind: str) -> None:
         first = self._submission(job_class, 0, "")
         second = {"same": first, "conflict": {**first, "fp": "other"}}.get(kind, self._submission(other_class, 0, ""))
-        self.drive.race(commands.admit([first]), commands.admit([second]))
-        self._submitted += [first, second]
+        self._race_submissions(first, second)
 
     @rule(slots=st.integers(1, 3))
     def race_claims(self, slots: int) -> None:
-        pair = [commands.claim(worker, self._next("r"), slots) for worker in WORKERS[:2]]
-        for worker, answer in zip(WORKERS, self.drive.race(*pair), strict=False):
-            self._handles += [(worker, job) for job in answer.jobs]
+        self._race_claims(slots)
 
     @rule(number=NUMBERS, outcome=OUTCOMES, other=OUTCOMES)
     def race_settlements(self, number: int, outcome: Outcome, other: Outcome) -> None:
