@@ -12,7 +12,7 @@ import pytest
 
 from drill.server import QueueServer
 from sluicegate import functions
-from tests.machine.census import COMMANDS_MIN, Census
+from tests.machine.census import Census
 from tests.machine.faults import FAULTS, Fault
 from tests.machine.play import LONGER, Length, play
 
@@ -24,12 +24,6 @@ HIDDEN = [fault for fault in FAULTS if fault.hidden]
 def test_every_command_keeps_the_invariants_and_answers_as_expected(server: QueueServer) -> None:
     census = play(server.url, SOURCE, Length())
     print(census)
-    assert census.commands.total() >= COMMANDS_MIN
-
-
-@pytest.mark.slow
-def test_a_run_meets_every_command_and_every_refusal_often_enough(server: QueueServer) -> None:
-    census = play(server.url, SOURCE, Length())
     assert census.missing() == []
 
 
