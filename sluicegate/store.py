@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, Self, cast
@@ -24,8 +23,6 @@ from sluicegate.errors import OtherLibrary, StoreRejected, StoreUnavailable
 from sluicegate.keys import Keys
 from sluicegate.remedies import QUEUE_UPGRADE
 from sluicegate.telemetry import Telemetry
-
-logger = logging.getLogger(__name__)
 
 Arguments = Mapping[str, Any]
 Words = Sequence[str | int]
@@ -261,7 +258,7 @@ class Store:
     def wait_for_work(self, timeout_s: float) -> bool:
         """Block on the wake key for at most `timeout_s`; gives whether something may have changed."""
         try:
-            return self._redis.blpop([self.keys("queue:wake")], timeout=timeout_s) is not None
+            return self._redis.blpop([self.keys(keys.WAKE)], timeout=timeout_s) is not None
         except redis.exceptions.RedisError as error:
             raise _translated(error) from error
 
