@@ -11,11 +11,14 @@ from dataclasses import dataclass
 
 from runbooks.quantity import in_words, plain
 from runbooks.verdict import CheckResult, Verdict, compared, overall, passed
+from sluicegate.policy import Thresholds, rate_is_sampled
 from sluicegate.settings import Contract
 from sluicegate.telemetry import (
     CANARY_OK_COUNT,
     DEADLINE_SLACK_P10_SECONDS,
     DUPLICATE_SIDE_EFFECTS_UNACKNOWLEDGED,
+    PROVIDER_5XX_RATE,
+    PROVIDER_TIMEOUT_RATE,
     QUEUE_AGE_P95_SECONDS,
     Telemetry,
 )
@@ -36,7 +39,7 @@ _UNREADABLE = "the gate's own records cannot be read"
 
 
 def reopen_gate(telemetry: Telemetry, contract: Contract) -> tuple[CheckResult, ...]:
-    """Ask whether the gate may open: green, slack, age and duplicates (SPEC §7.7)."""
+    """Ask whether the gate may open: green, slack, age, the provider's two rates and duplicates (SPEC §7.7)."""
     bounds, gate = contract.thresholds, telemetry.gate
     known = _known(telemetry)
     return (
@@ -47,6 +50,14 @@ def reopen_gate(telemetry: Telemetry, contract: Contract) -> tuple[CheckResult, 
             telemetry.queue_age_p95_seconds,
             f"< {in_words(bounds.recovered_age_p95_seconds)}",
             lambda age: age < bounds.recovered_age_p95_seconds,
+        ),
+        _rate(PROVIDER_5XX_RATE, telemetry.provider.rate_5xx, bounds.drain_provider_5xx_rate, telemetry, bounds),
+        _rate(
+            PROVIDER_TIMEOUT_RATE,
+            telemetry.provider.rate_timeout,
+            bounds.drain_provider_timeout_rate,
+            telemetry,
+            bounds,
         ),
         compared(
             DUPLICATE_SIDE_EFFECTS_UNACKNOWLEDGED,
@@ -143,6 +154,16 @@ def burn_down_forecast(telemetry: Telemetry, contract: Contract) -> CheckResult:
 
 def _known(telemetry: Telemetry) -> bool:
     return telemetry.gate.readable and telemetry.gate.initialised
+
+
+def _rate(name: str, rate: float | None, bound: float, telemetry: Telemetry, bounds: Thresholds) -> CheckResult:
+    """Judge a provider rate as `decide()` does: on too few calls it says nothing, and nothing keeps the gate closed."""
+    words, window = f"< {plain(bound)}", telemetry.provider
+    if not rate_is_sampled(window, bounds) or window.failed < bounds.drain_min_failed:
+        return CheckResult(
+            name, rate, words, Verdict.PASS, f"{window.failed} of {window.calls} calls failed: too few to tell"
+        )
+    return compared(name, rate, words, lambda measured: measured < bound)
 
 
 def _slack(telemetry: Telemetry, bound_s: float) -> CheckResult:

@@ -9,13 +9,19 @@ from typing import Any, ClassVar
 
 from runbooks.context import Context
 from runbooks.gates import reopen_gate
-from runbooks.quantity import in_words
+from runbooks.quantity import in_words, plain
 from runbooks.values import Duration, Percents
 from runbooks.verbs.gate_move import written_by_a_move
 from runbooks.verbs.step import NoData, VerbName
 from runbooks.verdict import CheckResult
 from runbooks.where import Where
-from sluicegate.telemetry import DEADLINE_SLACK_P10_SECONDS, QUEUE_AGE_P95_SECONDS, Telemetry
+from sluicegate.telemetry import (
+    DEADLINE_SLACK_P10_SECONDS,
+    PROVIDER_5XX_RATE,
+    PROVIDER_TIMEOUT_RATE,
+    QUEUE_AGE_P95_SECONDS,
+    Telemetry,
+)
 
 
 class GateCheck(StrEnum):
@@ -24,6 +30,7 @@ class GateCheck(StrEnum):
     GREEN = "green"  # enough canaries in a row
     SLACK = "slack_recovered"  # slack p10 above its bound, or nothing unfinished
     AGE = "age_recovered"  # age p95 under its bound
+    PROVIDER = "provider_within_bounds"  # neither rate asks for a drain; too few calls say nothing
     DUPLICATES = "no_duplicates"  # none confirmed that nobody has acknowledged
 
 
@@ -59,7 +66,9 @@ class Reopen:
         steps = ", ".join(str(percent) for percent in self.ramp.resolve(context))
         return (
             f"wait until green, {DEADLINE_SLACK_P10_SECONDS} > {slack} (or nothing unfinished), "
-            f"{QUEUE_AGE_P95_SECONDS} < {age} and no unacknowledged duplicate hold together; then move the gate to "
+            f"{QUEUE_AGE_P95_SECONDS} < {age}, {PROVIDER_5XX_RATE} < {plain(bounds.drain_provider_5xx_rate)}, "
+            f"{PROVIDER_TIMEOUT_RATE} < {plain(bounds.drain_provider_timeout_rate)} (or too few calls to tell) "
+            "and no unacknowledged duplicate hold together; then move the gate to "
             f"admit/open ({written_by_a_move(context)}) at {steps}% of new work by hash of the key, "
             f"{in_words(self.ramp_step.resolve(context))} each; then clear the rollback reason and end the run"
         )

@@ -116,6 +116,11 @@ function F.bucket(q, ms)
   return math.floor((ms or q.now) * BUCKETS / q.s.timings.provider_window_ms)
 end
 
+-- The window of the last move into recovering; before the first one there is one without a name of its own.
+function F.window(g)
+  return g.window ~= '' and g.window or '0'
+end
+
 -- Calls that ended in the window; only those started under the current window count.
 function F.provider(q, window)
   local calls, errors, timeouts = 0, 0, 0
@@ -180,13 +185,34 @@ function F.count_done(q, class, service_ms)
   end
 end
 
--- The run's gate (SPEC §7.7), of this instant: green is checked by the caller.
-function F.reopening_passes(q)
+-- As `provider_breached` in policy.py: on too few calls, or too few failed ones, the rates say nothing.
+local function provider_breached(q, g)
+  local bounds = q.s.thresholds
+  local calls, errors, timeouts = F.provider(q, F.window(g))
+  local failed = errors + timeouts
+  if failed < bounds.drain_min_failed then return false end
+  if calls < bounds.sample_min_calls and failed < bounds.sample_min_failed then return false end
+  return errors / calls >= bounds.drain_provider_5xx_rate or timeouts / calls >= bounds.drain_provider_timeout_rate
+end
+
+-- The run's gate (SPEC §7.7), of this instant: green is checked by the caller. A provider that fails again may not be
+-- opened to between two looks of the controller: its failed jobs wait for their retry, so neither age nor slack tells.
+function F.reopening_passes(q, g)
   local bounds = q.s.thresholds
   local age = F.age_ms(q, F.ruling_ages(q), 0.95)
   local slack = F.slack_ms(q, F.deadlines(q), 0.1)
   return age < bounds.recovered_age_p95_seconds * 1000
     and (slack == nil or slack > bounds.recovered_slack_p10_seconds * 1000)
+    and not provider_breached(q, g)
+end
+
+-- A breach in the ramp, of this instant: rows 3 and 5 of the decision table. The controller rolls back for it.
+function F.ramp_breached(q, g)
+  local bounds = q.s.thresholds
+  local slack = F.slack_ms(q, F.deadlines(q), 0.1)
+  return F.age_ms(q, F.ruling_ages(q), 0.95) >= bounds.reject_age_p95_seconds * 1000
+    or (slack ~= nil and slack < bounds.reject_slack_p10_seconds * 1000)
+    or provider_breached(q, g)
 end
 
 local function class_figures(q, class, declared)
@@ -246,8 +272,7 @@ function F.observe(q, g)
   body.doomed = doomed(q, deadlines)
   body.completions = F.completions(q)
   body.predicted_wait_ms = F.predicted_wait_ms(q, body.ready)
-  local window = g.window ~= '' and g.window or '0'
-  body.calls, body.errors, body.timeouts = F.provider(q, window)
+  body.calls, body.errors, body.timeouts = F.provider(q, F.window(g))
   body.window_ms = q.s.timings.provider_window_ms
   body.canaries_required = q.s.canaries_required
   body.thresholds = q.s.thresholds

@@ -107,7 +107,8 @@ function effects.green(q, g)
 end
 
 function effects.reopen(q, g)
-  if g.drain_state ~= 'recovering' or not g.green or g.duplicates or not F.reopening_passes(q) then return 'refused' end
+  if g.drain_state ~= 'recovering' or not g.green or g.duplicates then return 'refused' end
+  if not F.reopening_passes(q, g) then return 'refused' end
   g.drain_state, g.ramp, g.reopened_at = 'admit', q.s.ramp_percents[1], q.now
   g.limit_at = q.now + q.s.timings.ramp_step_ms
   G.move(q, g, 'recovering', { reason = 'run_reopen', actor = q.a.executor, note = 'ramp ' .. g.ramp .. ' %' })
@@ -115,7 +116,7 @@ function effects.reopen(q, g)
 end
 
 local function step_passed(q, g)
-  return g.ramp and not g.duplicates and q.now >= g.limit_at
+  return g.ramp and not g.duplicates and q.now >= g.limit_at and not F.ramp_breached(q, g)
 end
 
 function effects.ramp(q, g)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sluicegate import keys
+from sluicegate.job import CallKind, Outcome
 from tests.contract.gate_actors import claimed_run, committed, opened, pass_canaries, run_key
 from tests.queues import OpenQueue, OpenQueueFunction, wait_until
 
@@ -82,6 +83,56 @@ def test_a_request_for_a_run_that_is_open_already_opens_no_second_one(queue: Ope
     assert (first.answer, again.answer, again.run) == ("moved", "moved", "run-1")
     assert again.epoch == first.epoch
     assert len(queue.store.runs()) == 1
+
+
+def failing_calls(queue: OpenQueue, number: int) -> None:
+    for _ in range(number):
+        queue.settle(queue.claimed(), Outcome.RETRY, kind=CallKind.STATUS_5XX)
+
+
+def test_the_gate_does_not_open_to_a_provider_that_fails_again_after_green(queue: OpenQueue) -> None:
+    """Failed jobs wait for their retry: no ready job is old, and none is short of time."""
+    for _ in range(5):
+        queue.accepted()
+    fence = claimed_run(queue)
+    committed(queue, fence, "recover", "r1")
+    pass_canaries(queue, fence)
+    failing_calls(queue, 4)
+    failing_calls(queue, 1)
+
+    assert committed(queue, fence, "reopen", "r2").answer == "refused"
+
+    figures = queue.store.observe()
+    assert figures.provider.status_5xx == 5
+    assert figures.queue_age_p95_seconds < queue.contract.thresholds.recovered_age_p95_seconds
+    assert figures.gate.drain_state == "recovering"
+
+
+def test_the_gate_opens_on_failures_too_few_to_tell(queue: OpenQueue) -> None:
+    for _ in range(4):
+        queue.accepted()
+    fence = claimed_run(queue)
+    committed(queue, fence, "recover", "r1")
+    pass_canaries(queue, fence)
+    failing_calls(queue, 4)
+    assert committed(queue, fence, "reopen", "r2").answer == "moved"
+
+
+def test_a_share_is_neither_raised_nor_the_last_one_while_a_breach_is_seen(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(timings={"ramp_step_s": 0.05}, canary_required_ok=3)
+    for _ in range(5):
+        queue.accepted()
+    fence = claimed_run(queue)
+    committed(queue, fence, "recover", "r1")
+    pass_canaries(queue, fence)
+    assert committed(queue, fence, "reopen", "r2").answer == "moved"
+    limit_ms = queue.store.observe().gate.limit_at_ms
+    wait_until(lambda: queue.store.observe().at_ms > limit_ms, "the first share's time")
+    failing_calls(queue, 5)
+
+    assert committed(queue, fence, "ramp", "r3").answer == "refused"
+    queue.client.hset(keys.GATE, "ramp", "100")
+    assert committed(queue, fence, "ramp_end", "r4").answer == "refused"
 
 
 def test_the_ramp_goes_up_in_its_steps_each_after_its_time_and_ends_the_run(open_queue: OpenQueueFunction) -> None:

@@ -17,9 +17,10 @@ from runbooks.gates import (
     overall,
     reopen_gate,
 )
+from sluicegate.policy import provider_breached
 from sluicegate.settings import Contract, default_settings
-from sluicegate.telemetry import Telemetry
-from tests.unit.runbooks.readings import HEALTHY, gate, reading
+from sluicegate.telemetry import ProviderWindow, Telemetry
+from tests.unit.runbooks.readings import HEALTHY, calls, gate, reading
 
 CONTRACT = default_settings().contract
 
@@ -37,9 +38,9 @@ def names(checks: tuple[CheckResult, ...], verdict: Verdict) -> set[str]:
     return {check.name for check in checks if check.verdict is verdict}
 
 
-def test_reopening_needs_all_four_checks() -> None:
+def test_reopening_needs_all_six_checks() -> None:
     assert overall(reopen_gate(green(), CONTRACT)) is Verdict.PASS
-    assert len(reopen_gate(green(), CONTRACT)) == 4
+    assert len(reopen_gate(green(), CONTRACT)) == 6
 
 
 @pytest.mark.parametrize(
@@ -48,6 +49,9 @@ def test_reopening_needs_all_four_checks() -> None:
         (gate(drain_state="recovering"), "green"),
         (green(deadline_slack_p10_seconds=15.0), "deadline_slack_p10_seconds"),
         (green(queue_age_p95_seconds=15.0), "queue_age_p95_seconds"),
+        (green(provider=calls(40, status_5xx=2)), "provider_5xx_rate"),
+        (green(provider=calls(20, timeouts=2)), "provider_timeout_rate"),
+        (green(provider=calls(5, status_5xx=5)), "provider_5xx_rate"),
         (
             replace(HEALTHY, gate=replace(green().gate, duplicates_unacknowledged=1)),
             "sluicegate_duplicate_side_effects_unacknowledged",
@@ -58,6 +62,13 @@ def test_each_check_alone_keeps_the_gate_closed(telemetry: Telemetry, failed: st
     checks = reopen_gate(telemetry, CONTRACT)
     assert overall(checks) is Verdict.FAIL
     assert names(checks, Verdict.FAIL) == {failed}
+
+
+@pytest.mark.parametrize("window", [calls(0), calls(4, status_5xx=4), calls(20, status_5xx=1), calls(41, status_5xx=2)])
+def test_rates_under_their_bounds_or_of_too_few_calls_let_the_gate_open(window: ProviderWindow) -> None:
+    telemetry = green(provider=window)
+    assert not provider_breached(window, CONTRACT.thresholds)
+    assert overall(reopen_gate(telemetry, CONTRACT)) is Verdict.PASS
 
 
 def test_no_unfinished_job_means_none_at_risk() -> None:

@@ -62,7 +62,7 @@ def no_gate(body: dict[str, Any]) -> None:
 
 
 def half_a_gate(body: dict[str, Any]) -> None:
-    step(body, "reopen")["gate"]["all"] = ["green", "age_recovered", "no_duplicates"]
+    step(body, "reopen")["gate"]["all"] = ["green", "age_recovered", "provider_within_bounds", "no_duplicates"]
 
 
 def no_no_data(verb: str) -> Change:
