@@ -8,10 +8,10 @@ GENERATED := rules/generated dashboards/generated docs/runbooks docs/reference
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup drill test slow gate-rows scenarios bench-queue check generate lock fresh clean
+.PHONY: help setup drill test slow gate-rows scenarios bench-queue bench-exporter check generate lock fresh clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Make .venv from requirements.lock and install the servers of a drill (Debian, root)
 	@scripts/setup
@@ -56,6 +56,9 @@ generate: setup ## Write everything generated anew: rules, dashboards, the pages
 
 bench-queue: setup ## Measure the queue beside redis-py and its peers, and write bench-results/queue.json; ARGS="--short --rounds 3"
 	@$(BIN)/python -m bench.queue_bench $(ARGS)
+
+bench-exporter: setup ## Measure the exporter at up to 1 M pending jobs beside others, and write bench-results/exporter.json; ARGS="--short"
+	@$(BIN)/python -m bench.exporter_bench $(ARGS)
 
 lock: ## Resolve pyproject.toml into requirements.lock; ARGS=--upgrade takes newer versions
 	@scripts/lock $(ARGS)

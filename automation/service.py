@@ -57,7 +57,7 @@ class Automation:
         self._runbooks = lock_holding_runbooks()
         _check_lines(self._runbooks, settings)
         self._metrics = AutomationMetrics()
-        self._store = Store.connect(settings.redis_url, settings.queue)
+        self._store = Store.of(settings)
         self._episodes = Episodes(self._store, settings, self._runbooks, self._metrics)
         recovery = self._runbooks["drain-and-recover"]
         self._parts: list[Service] = [

@@ -35,6 +35,7 @@ EFFECTS_FILE = "provider.jsonl"
 # the queue that the shell it was started from points at.
 OVERRIDING = (
     "REDIS_URL",
+    "REDIS_PASSWORD_FILE",
     "PROVIDER_URL",
     "PORT",
     "SLUICEGATE_QUEUE",

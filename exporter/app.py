@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
-from prometheus_client.exposition import choose_encoder
-from prometheus_client.metrics_core import Metric
-from prometheus_client.registry import Collector as PrometheusCollector
-from starlette.middleware.gzip import GZipMiddleware
 
 from exporter.collector import Collector, wait_s
-from exporter.families import page
-from exporter.reading import Reading, Scrape
+from exporter.passwords import Passwords
+from exporter.reading import Reading
+from exporter.rendering import Renderer, compressed
+from exporter.web_config import OPEN, WebConfig
+from exporter.web_guard import WAITED, WebGuard
 from sluicegate import __version__
 
 _TIMEOUT_HEADER = "X-Prometheus-Scrape-Timeout-Seconds"
-_GZIP_FROM_BYTES = 1024
-
-
-class Page(PrometheusCollector):
-    """Hold the families of one scrape in the shape that prometheus-client's encoders ask for."""
-
-    def __init__(self, families: Sequence[Metric]) -> None:
-        self._families = families
-
-    def collect(self) -> Iterable[Metric]:
-        """Give the families, once a scrape."""
-        return self._families
 
 
 def process_registry() -> CollectorRegistry:
@@ -42,30 +29,36 @@ def process_registry() -> CollectorRegistry:
     return registry
 
 
-def render(scrape: Scrape, process: CollectorRegistry, accept: str) -> tuple[bytes, str]:
-    """Give the page in the format that was asked for, text or OpenMetrics, and its content type."""
-    encode, content_type = choose_encoder(accept)
-    return encode(Page([*page(scrape), *process.collect()])), content_type
-
-
 def reasons(readings: Iterable[Reading]) -> str:
     """Say, a line each, which queues can't be read and why."""
     failed = [reading for reading in readings if reading.failure is not None]
     return "".join(f"queue {reading.queue}: {reading.failure}: {reading.detail}\n" for reading in failed)
 
 
-def create_app(collector: Collector) -> FastAPI:
-    """Build the application around a collector; it owns nothing and needs no start."""
-    app = FastAPI(title="Sluicegate exporter", version=__version__, docs_url=None, redoc_url=None, openapi_url=None)
-    app.add_middleware(GZipMiddleware, minimum_size=_GZIP_FROM_BYTES)
-    process = process_registry()
+def create_app(
+    collector: Collector, passwords: Passwords | None = None, web: Callable[[], WebConfig] = lambda: OPEN
+) -> FastAPI:
+    """Build the application around a collector; it owns nothing and needs no start.
 
-    @app.get("/metrics")
+    `web` gives the web configuration in force, asked at every request.
+    """
+    app = FastAPI(title="Sluicegate exporter", version=__version__, docs_url=None, redoc_url=None, openapi_url=None)
+    app.add_middleware(WebGuard, config=web, passwords=passwords or Passwords())
+    renderer = Renderer(process_registry())
+
     async def metrics(request: Request) -> Response:
         # Always 200: a page that says redis_up 0 differs from an exporter that is gone.
-        scrape = await collector.scrape(wait_s(request.headers.get(_TIMEOUT_HEADER), collector.budget_s))
-        body, content_type = render(scrape, process, request.headers.get("accept", ""))
-        return Response(body, headers={"Content-Type": content_type, "Cache-Control": "no-store"})
+        waited_s = request.scope.get(WAITED, 0.0)
+        scrape = await collector.scrape(wait_s(request.headers.get(_TIMEOUT_HEADER), collector.budget_s, waited_s))
+        body, content_type = renderer.render(scrape, request.headers.get("accept", ""))
+        headers = {"Content-Type": content_type, "Cache-Control": "no-store", "Vary": "Accept, Accept-Encoding"}
+        smaller = compressed(body, request.headers.get("accept-encoding", ""))
+        if smaller is not None:
+            headers["Content-Encoding"] = "gzip"
+        return Response(body if smaller is None else smaller, headers=headers)
+
+    # A plain route: nothing of it is for FastAPI to look into, and scrapes come every second.
+    app.add_route("/metrics", metrics, methods=["GET"])
 
     @app.get("/healthz")
     async def healthz() -> PlainTextResponse:

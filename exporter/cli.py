@@ -6,14 +6,16 @@ import asyncio
 import logging
 import signal
 import threading
+from pathlib import Path
 from typing import Annotated
 
 import structlog
 import typer
 
 from exporter import acl as acl_user
-from exporter.app import process_registry, reasons, render
+from exporter.app import process_registry, reasons
 from exporter.reference import reference as metrics_reference
+from exporter.rendering import Renderer
 from exporter.server import Exporter
 from sluicegate import logs
 from sluicegate.console import Host, Port, RedisUrl, SettingsFile, command_line, settings_of
@@ -37,13 +39,17 @@ def serve(
     port: Port = None,
     redis_url: RedisUrl = None,
     queue: Queues = None,
+    web_config_file: Annotated[
+        Path | None,
+        typer.Option("--web-config-file", metavar="FILE", help="TLS and passwords, in the exporter toolkit's format."),
+    ] = None,
 ) -> None:
     """Serve /metrics until Ctrl-C or SIGTERM; Redis may come and go."""
     logs.configure()
     told = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: told.set())
-    flags = {"exporter.host": host, "exporter.port": port}
+    flags = {"exporter.host": host, "exporter.port": port, "exporter.web_config_file": web_config_file}
     exporter = Exporter(settings_of(settings, redis_url, flags=flags), _queues(queue))
     exporter.start()
     log = structlog.get_logger("exporter")
@@ -64,7 +70,7 @@ def once(settings: SettingsFile = None, redis_url: RedisUrl = None, queue: Queue
         scrape = asyncio.run(exporter.collector.scrape())
     finally:
         exporter.stop()
-    body, _ = render(scrape, process_registry(), "text/plain")
+    body, _ = Renderer(process_registry()).render(scrape, "text/plain")
     typer.echo(body.decode(), nl=False)
     if not scrape.complete:
         typer.echo(reasons(scrape.readings), err=True, nl=False)

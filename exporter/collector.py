@@ -31,15 +31,18 @@ READ_SHARE = 0.45
 _log = structlog.get_logger(__name__)
 
 
-def wait_s(scrape_timeout: str | None, budget_s: float) -> float:
-    """Give the seconds a scrape may wait: its timeout header minus a margin, at most the budget."""
+def wait_s(scrape_timeout: str | None, budget_s: float, waited_s: float = 0.0) -> float:
+    """Give the seconds a scrape may wait: its timeout header minus a margin, at most the budget.
+
+    What it has waited already, for its password to be checked, counts.
+    """
     try:
         asked = float(scrape_timeout) if scrape_timeout is not None else math.inf
     except ValueError:
         asked = math.inf
     if math.isnan(asked) or asked <= 0:
         asked = math.inf
-    return max(_LEAST_WAIT_S, min(asked - _MARGIN_S, budget_s))
+    return max(_LEAST_WAIT_S, min(asked - _MARGIN_S, budget_s) - waited_s)
 
 
 class Collector:

@@ -29,7 +29,7 @@ from sluicegate.console import (
 from sluicegate.errors import StoreError
 from sluicegate.producer import Producer
 from sluicegate.queue_sentences import decision_sentence, job_lines, stats_body, stats_lines
-from sluicegate.redis_address import ELSEWHERE, shown
+from sluicegate.redis_address import ELSEWHERE, place
 from sluicegate.setting_rows import setting_rows
 from sluicegate.settings import Settings
 from sluicegate.store import Store
@@ -221,11 +221,11 @@ app.command(
 
 def _stored_contract(settings: Settings, *, own_file: bool) -> tuple[str | None, str]:
     """Give the stored contract, None where it can't be had, and a sentence about it."""
-    store = Store.connect(settings.redis_url, settings.queue)
+    store = Store.of(settings)
     try:
         stored = store.settings()
     except StoreError as error:
-        said = f"The contract in force is not known: {shown(settings.redis_url)} does not answer ({error})."
+        said = f"The contract in force is not known: {place(settings)} does not answer ({error})."
         return None, f"{said}\n{ELSEWHERE}"
     finally:
         store.close()

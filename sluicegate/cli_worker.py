@@ -54,7 +54,7 @@ def run(
 
 
 async def _work(settings: Settings, worker_id: str | None) -> None:
-    store = Store.connect(settings.redis_url, settings.queue)
+    store = Store.of(settings)
     loop = asyncio.get_running_loop()
     try:
         async with ProviderCall(settings.provider_url) as call:

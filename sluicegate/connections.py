@@ -49,6 +49,17 @@ class Connections:
         self._give_back(connection)
         return answer
 
+    def connect(self) -> None:
+        """Have a connection ready without sending a command; raises redis-py's errors where there can be none."""
+        connection = self._take()
+        try:
+            connection.connect()
+        except BaseException:
+            connection.disconnect()
+            self._pool.release(connection)
+            raise
+        self._give_back(connection)
+
     def close(self) -> None:
         """Give every idle connection back to the pool; safe twice."""
         while self._idle:

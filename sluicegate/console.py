@@ -13,7 +13,7 @@ import typer
 
 from sluicegate.errors import OtherLibrary, SluicegateError, StoreRejected, StoreUnavailable, UsageError
 from sluicegate.generated import outdated, write
-from sluicegate.redis_address import ELSEWHERE, shown
+from sluicegate.redis_address import ELSEWHERE, place
 from sluicegate.remedies import BY_NAME
 from sluicegate.settings import Settings, load, parse
 from sluicegate.store import Store
@@ -109,18 +109,18 @@ def contract_of(path: Path | None, redis_url: str | None, queue: str | None, com
 @contextmanager
 def opened(settings: Settings, *, read_only: bool = False) -> Iterator[Store]:
     """Give a store for one command; a server that does not answer becomes one sentence and exit code 1."""
-    store = Store.connect(settings.redis_url, settings.queue, read_only=read_only)
+    store = Store.of(settings, read_only=read_only)
     try:
         yield store
     except StoreUnavailable as error:
         raise SluicegateError(
-            f"The queue's server at {shown(settings.redis_url)} does not answer: {_first_line(error)}\n{ELSEWHERE}"
+            f"The queue's server at {place(settings)} does not answer: {_first_line(error)}\n{ELSEWHERE}"
         ) from error
     except OtherLibrary as error:
         raise SluicegateError(str(error)) from error
     except StoreRejected as error:
         raise SluicegateError(
-            f"The queue's server at {shown(settings.redis_url)} refused the command: {_first_line(error)}"
+            f"The queue's server at {place(settings)} refused the command: {_first_line(error)}"
         ) from error
     finally:
         store.close()

@@ -59,7 +59,7 @@ class QueueApi:
         self._settings = settings
         file = settings.api.token_file
         self._token = read_token(file) if file is not None else None
-        self._store = Store.connect(settings.redis_url, settings.queue)
+        self._store = Store.of(settings)
 
     async def serve(self) -> None:
         """Serve until SIGINT or SIGTERM, which answer what is under way first; starts while Redis is away.

@@ -10,6 +10,7 @@ import re
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from sluicegate.errors import UsageError
+from sluicegate.settings import Settings
 
 # What a command says where nothing answers.
 ELSEWHERE = "Start it, or name another with --settings FILE, --redis-url URL or the environment's REDIS_URL."
@@ -38,6 +39,15 @@ def check(address: str) -> None:
 def not_taken() -> UsageError:
     """Make the error for an address that is none."""
     return UsageError("This is not a Redis address.", HINT)
+
+
+def place(settings: Settings) -> str:
+    """Say where these settings look for the queue's server, without a password."""
+    if settings.redis.cluster_nodes:
+        return f"the cluster of {', '.join(settings.redis.cluster_nodes)}"
+    if settings.redis.sentinels:
+        return f"{settings.redis.service}, as the Sentinels {', '.join(settings.redis.sentinels)} have it,"
+    return shown(settings.redis_url)
 
 
 def shown(address: str) -> str:

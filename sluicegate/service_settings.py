@@ -29,6 +29,10 @@ class ExporterSettings(ListenSettings):
 
     port: int = Field(default=9108, ge=0, le=65_535, description="Port to listen on; 0 takes a free one.")
     scrape_budget_s: float = seconds(2.0, "A scrape is answered within it, with or without Redis.")
+    web_config_file: Path | None = Field(
+        default=None,
+        description="TLS, client certificates and passwords of its port, in the exporter toolkit's format.",
+    )
 
 
 class ApiSettings(ListenSettings):

@@ -18,6 +18,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from sluicegate.contract import ClassSettings, Contract, CostClassSettings, Dispatch
 from sluicegate.errors import SettingsError
+from sluicegate.redis_settings import RedisSettings
 from sluicegate.section import NAME, Section
 from sluicegate.service_settings import (
     ApiSettings,
@@ -47,6 +48,7 @@ __all__ = [
     "ListenSettings",
     "MonitoringSettings",
     "ReconcileSettings",
+    "RedisSettings",
     "Settings",
     "Timings",
     "WorkerSettings",
@@ -69,8 +71,12 @@ class Settings(Section):
 
     queue: str = Field(default="default", pattern=NAME, description="The queue; several share one Redis by name.")
     redis_url: str = Field(default="redis://127.0.0.1:6379/0", description="Address of its Redis or Valkey.")
+    redis_password_file: Path | None = Field(
+        default=None, description="File with the password there; read anew for every connection."
+    )
     provider_url: str = Field(default="http://127.0.0.1:8080", description="Address of the provider that workers call.")
     contract: Contract
+    redis: RedisSettings = RedisSettings()
     worker: WorkerSettings = WorkerSettings()
     exporter: ExporterSettings = ExporterSettings()
     api: ApiSettings = ApiSettings()
@@ -103,6 +109,7 @@ DRILL_CLASSES: dict[str, dict[str, Any]] = {
 # Names of the environment, and the settings that they beat.
 ENVIRONMENT: dict[tuple[str, ...], str] = {
     ("redis_url",): "REDIS_URL",
+    ("redis_password_file",): "REDIS_PASSWORD_FILE",
     ("provider_url",): "PROVIDER_URL",
     ("queue",): "SLUICEGATE_QUEUE",
     # The port of whichever service a process is.

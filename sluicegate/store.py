@@ -10,18 +10,20 @@ import hashlib
 import json
 import threading
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Self, cast
 
 import redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
-from sluicegate import functions, keys, redis_address, replies
+from sluicegate import functions, keys, redis_clients, replies
 from sluicegate.admission import Decision
-from sluicegate.connections import Connections
-from sluicegate.errors import OtherLibrary, StoreRejected, StoreUnavailable
+from sluicegate.errors import OtherLibrary, StoreRejected, StoreUnavailable, UsageError
 from sluicegate.keys import Keys
+from sluicegate.redis_clients import Access
+from sluicegate.redis_servers import Cluster, OneServer, Server
+from sluicegate.redis_settings import host_and_port
 from sluicegate.remedies import QUEUE_UPGRADE
+from sluicegate.settings import Settings
 from sluicegate.telemetry import Telemetry
 
 Arguments = Mapping[str, Any]
@@ -37,9 +39,8 @@ class Store:
     The store remembers the highest epoch it has seen and sends it along: data that is older answers closed (SPEC §6).
     """
 
-    def __init__(self, client: redis.Redis, queue: str, *, read_only: bool = False, owns_client: bool = False) -> None:
-        self._redis = client
-        self._connections = Connections(client, keeps=owns_client)
+    def __init__(self, server: Server | redis.Redis, queue: str, *, read_only: bool = False) -> None:
+        self._server = OneServer(server, owns=False) if isinstance(server, redis.Redis) else server
         self.keys = Keys.for_queue(queue)
         self._read_only = read_only
         self._scripts: dict[str, str] = {}
@@ -58,24 +59,29 @@ class Store:
         timeout_s: float = 1.0,
     ) -> Self:
         """Prepare a store; does no I/O. Raises UsageError on an address that is not a Redis URL."""
-        redis_address.check(url)
-        try:
-            client = redis.Redis.from_url(
-                url,
-                decode_responses=True,
-                socket_connect_timeout=connect_timeout_s,
-                socket_timeout=timeout_s,
-                retry=Retry(NoBackoff(), 0),
-                retry_on_error=[],
-                health_check_interval=0,
-                # CLIENT SETINFO is one more command than a read-only user needs.
-                driver_info=None,
-            )
-            pool = client.connection_pool
-            pool.connection_class(**pool.connection_kwargs)  # finds an option that there is not; connects to nothing
-        except (ValueError, TypeError) as error:
-            raise redis_address.not_taken() from error
-        return cls(client, queue, read_only=read_only, owns_client=True)
+        return cls.reach(
+            Access(url, connect_timeout_s=connect_timeout_s, timeout_s=timeout_s), queue, read_only=read_only
+        )
+
+    @classmethod
+    def of(cls, settings: Settings, queue: str = "", *, read_only: bool = False, timeout_s: float = 1.0) -> Self:
+        """Prepare a store of the settings' server, for their queue if no other is named; connects to nothing.
+
+        Raises UsageError on an address, or a file that the settings name, that can't be used.
+        """
+        access = Access(
+            settings.redis_url,
+            settings.redis,
+            settings.redis_password_file,
+            connect_timeout_s=timeout_s,
+            timeout_s=timeout_s,
+        )
+        return cls.reach(access, queue or settings.queue, read_only=read_only)
+
+    @classmethod
+    def reach(cls, access: Access, queue: str, *, read_only: bool = False) -> Self:
+        """Prepare a store of the server that `access` describes; connects to nothing. Raises UsageError as `of`."""
+        return cls(_server(access, queue), queue, read_only=read_only)
 
     @property
     def queue(self) -> str:
@@ -87,8 +93,7 @@ class Store:
 
     def close(self) -> None:
         """Close every connection; safe twice."""
-        self._connections.close()
-        self._redis.close()
+        self._server.close()
 
     # The contract and the gate.
 
@@ -258,9 +263,10 @@ class Store:
     def wait_for_work(self, timeout_s: float) -> bool:
         """Block on the wake key for at most `timeout_s`; gives whether something may have changed."""
         try:
-            return self._redis.blpop([self.keys(keys.WAKE)], timeout=timeout_s) is not None
+            woken = self._server.run(lambda client: client.blpop([self.keys(keys.WAKE)], timeout=timeout_s))
         except redis.exceptions.RedisError as error:
             raise _translated(error) from error
+        return woken is not None
 
     # Runs.
 
@@ -388,7 +394,7 @@ class Store:
         was, now = self.loaded_library() or "none", functions.digest_of(functions.library())
         if was != now:
             try:
-                self._redis.function_load(functions.library(), replace=True)
+                self._server.run_on_primaries(lambda client: client.function_load(functions.library(), replace=True))
             except redis.exceptions.RedisError as error:
                 raise _translated(error) from error
             self._call("library_replaced", {"was": was, "now": now, "actor": actor, "reason": reason})
@@ -396,7 +402,7 @@ class Store:
 
     def _shown(self, *words: str) -> object:
         try:
-            return cast("object", cast("Any", self._redis).execute_command(*words))
+            return self._server.run(lambda client: cast("object", cast("Any", client).execute_command(*words)))
         except redis.exceptions.ResponseError:
             return None
         except redis.exceptions.RedisError as error:
@@ -407,23 +413,26 @@ class Store:
     def ping(self) -> None:
         """Raise StoreError unless the server answers."""
         try:
-            self._redis.ping()
+            self._server.run(lambda client: client.ping())
         except redis.exceptions.RedisError as error:
             raise _translated(error) from error
 
     def load(self) -> None:
-        """Load the function library; an identical or forbidden one is left alone."""
+        """Load the function library on every primary; an identical or forbidden one is left alone."""
         try:
-            self._redis.function_load(functions.library())
+            self._server.run_on_primaries(self._load_on)
+        except redis.exceptions.RedisError as error:
+            raise _translated(error) from error
+
+    def _load_on(self, client: redis.Redis) -> None:
+        try:
+            client.function_load(functions.library())
         except redis.exceptions.ResponseError as error:
             if "already exists" in str(error):
                 return
-            if isinstance(error, redis.exceptions.NoPermissionError) or "unknown command" in str(error):
-                self._function_forbidden = True
-                return
-            raise _translated(error) from error
-        except redis.exceptions.RedisError as error:
-            raise _translated(error) from error
+            if not isinstance(error, redis.exceptions.NoPermissionError) and "unknown command" not in str(error):
+                raise
+            self._function_forbidden = True
 
     def _call(self, command: str, arguments: Arguments, timeout_s: float | None = None) -> Mapping[str, Any]:
         """Call a function that takes and answers one JSON object."""
@@ -456,7 +465,7 @@ class Store:
         if self._read_only or self._function_forbidden:
             return self._send_script(command, arguments, timeout_s)
         try:
-            return self._connections.ask(("FCALL", functions.function_name(command), 1, *arguments), timeout_s)
+            return self._server.ask(("FCALL", functions.function_name(command), 1, *arguments), timeout_s)
         except redis.exceptions.ResponseError as error:
             self._function_forbidden = _forbids_functions(error)
             missing = _MISSING_FUNCTION in str(error)
@@ -482,11 +491,11 @@ class Store:
         suffix = "_RO" if self._read_only else ""
         if command in self._scripts:
             try:
-                return self._connections.ask((f"EVALSHA{suffix}", self._scripts[command], 1, *arguments), timeout_s)
+                return self._server.ask((f"EVALSHA{suffix}", self._scripts[command], 1, *arguments), timeout_s)
             except redis.exceptions.NoScriptError:
                 pass
         self._scripts[command] = _sha1(source)
-        return self._connections.ask((f"EVAL{suffix}", source, 1, *arguments), timeout_s)
+        return self._server.ask((f"EVAL{suffix}", source, 1, *arguments), timeout_s)
 
     def _remember_epoch(self, body: Mapping[str, Any]) -> None:
         gate = body.get("gate")
@@ -498,6 +507,22 @@ class Store:
         if epoch > self._epoch:
             with self._lock:
                 self._epoch = max(self._epoch, epoch)
+
+
+def _server(access: Access, queue: str) -> Server:
+    nodes = access.settings.cluster_nodes
+    if nodes:
+        if not Keys.for_queue(queue).prefix:
+            raise UsageError(
+                f"The queue {queue!r} can't live in a cluster: its keys have no prefix that keeps them in one slot.",
+                "Give the queue another name with the setting `queue` or --queue NAME.",
+            )
+        redis_clients.check(access)
+        return Cluster([host_and_port(one) for one in nodes], partial(redis_clients.node, access))
+    if access.settings.sentinels:
+        client, sentinels = redis_clients.primary_by_sentinels(access)
+        return OneServer(client, owns=True, beside=sentinels)
+    return OneServer(redis_clients.single(access), owns=True)
 
 
 def _settlement_words(settlement: Arguments) -> Words:
@@ -536,7 +561,17 @@ def _translated(error: redis.exceptions.RedisError) -> StoreUnavailable | StoreR
         redis.exceptions.TimeoutError,
         redis.exceptions.BusyLoadingError,
         redis.exceptions.ReadOnlyError,
+        redis.exceptions.ClusterDownError,
+        redis.exceptions.TryAgainError,
     )
-    if isinstance(error, unavailable):
+    # redis-py counts a refused password as a broken connection; the server answered, and waiting mends nothing.
+    if isinstance(error, unavailable) and not isinstance(error, redis.exceptions.AuthenticationError):
         return StoreUnavailable(str(error) or type(error).__name__)
+    if isinstance(error, redis.exceptions.MovedError):
+        return StoreRejected(
+            f"The queue's slot is at {error.host}:{error.port}, and this server is one node of a cluster: name the "
+            "cluster's nodes in redis.cluster_nodes."
+        )
+    if isinstance(error, redis.exceptions.AskError):
+        return StoreUnavailable("The queue's slot is being moved to another node of the cluster.")
     return StoreRejected(str(error))

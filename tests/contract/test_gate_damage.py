@@ -211,4 +211,4 @@ def test_a_user_that_cannot_write_reads_the_same(queue: OpenQueue, reader: Store
 
 def test_a_user_that_cannot_write_is_refused_by_the_server(reader: Store) -> None:
     with pytest.raises(redis.exceptions.NoPermissionError):
-        reader._redis.set(keys.DRAIN_STATE, "admit")
+        reader._server.run(lambda client: client.set(keys.DRAIN_STATE, "admit"))

@@ -1,0 +1,64 @@
+"""Keep what a web-config file says, as it is now: whoever replaces it, a certificate or a key restarts nothing."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+import structlog
+
+from exporter.web_config import WebConfig, context_of, read
+from sluicegate.errors import SettingsError
+
+# Of a file its inode, size and time of change, None where it is not there.
+Stamp = tuple[int, int, int] | None
+
+_log = structlog.get_logger(__name__)
+
+
+class WebFile:
+    """Hold one web configuration with its TLS context; a change that is not whole leaves the last good one in force.
+
+    Raises SettingsError where the file, or one that it names, can't be used at the start.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen: dict[Path, Stamp] = {}
+        self.config, self.context = self._load()
+
+    def renew(self) -> bool:
+        """Read again if a file has changed since the last look; gives whether another configuration is in force now.
+
+        Whoever writes a certificate and its key one after the other is met in between: then the old pair stays, and
+        the next look finds the new one.
+        """
+        if all(_stamp(path) == stamp for path, stamp in self._seen.items()):
+            return False
+        try:
+            config, context = self._load()
+            if (config.tls is None) != (self.config.tls is None):
+                raise SettingsError("TLS is switched on or off by a restart only.")
+        except SettingsError as error:
+            _log.warning("web_config_refused", file=str(self._path), error=str(error), in_force="the one from before")
+            return False
+        self.config, self.context = config, context
+        _log.info("web_config_renewed", file=str(self._path), users=len(config.users), tls=config.tls is not None)
+        return True
+
+    def _load(self) -> tuple[WebConfig, ssl.SSLContext | None]:
+        """Read all files; each is looked at before it is read, so a change in between is found by the next look."""
+        self._seen = {path: _stamp(path) for path in self._seen or (self._path,)}
+        config = read(self._path)
+        if config.tls is None:
+            return config, None
+        self._seen = {self._path: self._seen[self._path], **{path: _stamp(path) for path in config.tls.files}}
+        return config, context_of(self._path, config.tls)
+
+
+def _stamp(path: Path) -> Stamp:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns

@@ -1,0 +1,180 @@
+"""Find the server that a queue is on: the one of the address, the one the Sentinels name, or a slot's in a cluster.
+
+Nothing is tried twice in silence. What a node of a cluster answered with "not here" did not run, so it is sent where
+the node points; whatever got no answer is the caller's to repeat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeVar, cast
+
+import redis
+
+from sluicegate.connections import Connections
+
+T = TypeVar("T")
+Place = tuple[str, int]
+Words = tuple[str | int, ...]
+
+# A slot that has just moved is pointed at once; a second time while nodes learn of a failover.
+_MOST_MOVES = 2
+# After these, what was known of the owner is worth nothing.
+_LOST = (
+    redis.exceptions.ConnectionError,
+    redis.exceptions.TimeoutError,
+    redis.exceptions.MovedError,
+    redis.exceptions.ClusterDownError,
+)
+
+
+class Server(Protocol):
+    """Carry commands to wherever the queue is now; safe to share between threads."""
+
+    def ask(self, words: Words, timeout_s: float | None) -> object:
+        """Send one command; raises redis-py's errors. `timeout_s` bounds the answer, else the client's own does."""
+
+    def run(self, command: Callable[[redis.Redis], T]) -> T:
+        """Call redis-py's client of that server; raises redis-py's errors."""
+
+    def run_on_primaries(self, command: Callable[[redis.Redis], object]) -> None:
+        """Call redis-py's client of every server that may hold the queue now or after a move."""
+
+    def close(self) -> None:
+        """Close every connection; safe twice."""
+
+
+class OneServer:
+    """Ask the server of one client; through Sentinels that is whichever they name when it connects."""
+
+    def __init__(self, client: redis.Redis, *, owns: bool, beside: Sequence[redis.Redis] = ()) -> None:
+        self._client = client
+        self._connections = Connections(client, keeps=owns)
+        self._beside = beside
+
+    def ask(self, words: Words, timeout_s: float | None) -> object:
+        """Send one command (see Server)."""
+        return self._connections.ask(words, timeout_s)
+
+    def run(self, command: Callable[[redis.Redis], T]) -> T:
+        """Call the client (see Server)."""
+        return command(self._client)
+
+    def run_on_primaries(self, command: Callable[[redis.Redis], object]) -> None:
+        """Call the client: there is one primary."""
+        command(self._client)
+
+    def close(self) -> None:
+        """Close every connection; safe twice."""
+        self._connections.close()
+        self._client.close()
+        for one in self._beside:
+            one.close()
+
+
+class _Node:
+    """Hold one node's client with its connections."""
+
+    def __init__(self, client: redis.Redis) -> None:
+        self.client = client
+        self.connections = Connections(client, keeps=True)
+
+    def close(self) -> None:
+        self.connections.close()
+        self.client.close()
+
+
+class Cluster:
+    """Ask the node of a cluster that has the queue's slot, found by asking: any node points to it.
+
+    What is known of the owner is forgotten when it does not answer; then the nodes named in the settings are asked, the
+    first that can be reached.
+    """
+
+    def __init__(self, first: Sequence[Place], connect: Callable[[str, int], redis.Redis]) -> None:
+        self._first = tuple(first)
+        self._connect = connect
+        self._nodes: dict[Place, _Node] = {}
+        self._owner: Place | None = None
+
+    def ask(self, words: Words, timeout_s: float | None) -> object:
+        """Send one command to the owner of the slot of its keys (see Server)."""
+        return self._at_owner(lambda node: node.connections.ask(words, timeout_s))
+
+    def run(self, command: Callable[[redis.Redis], T]) -> T:
+        """Call the owner's client (see Server)."""
+        return self._at_owner(lambda node: command(node.client))
+
+    def run_on_primaries(self, command: Callable[[redis.Redis], object]) -> None:
+        """Call the client of every primary that has slots; raises on the first that fails."""
+        place = self._owner or self._reachable()
+        with self._forgetting():
+            for primary in self._primaries(place):
+                command(self._node(primary).client)
+
+    def close(self) -> None:
+        """Close every connection; safe twice."""
+        while self._nodes:
+            self._nodes.popitem()[1].close()
+
+    def _at_owner(self, send: Callable[[_Node], T]) -> T:
+        place = self._owner or self._reachable()
+        with self._forgetting():
+            for _ in range(_MOST_MOVES):
+                try:
+                    answer = send(self._node(place))
+                except redis.exceptions.MovedError as moved:
+                    place = _pointed_at(moved, place)
+                    continue
+                self._owner = place
+                return answer
+            return send(self._node(place))
+
+    @contextmanager
+    def _forgetting(self) -> Iterator[None]:
+        """Look for the owner anew, and at another node, after an answer that says nothing of the queue, or none."""
+        try:
+            yield
+        except _LOST:
+            self._owner = None
+            self._first = self._first[1:] + self._first[:1]
+            raise
+
+    def _reachable(self) -> Place:
+        """Give the first of the nodes to begin with that takes a connection; nothing is sent to it.
+
+        It stays the first: one that is gone is not tried again at every call.
+        """
+        first = self._first
+        for number, place in enumerate(first):
+            try:
+                self._node(place).connections.connect()
+            except (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError):
+                if number == len(first) - 1:
+                    raise
+            else:
+                self._first = first[number:] + first[:number]
+                return place
+        raise AssertionError("the last one returns or raises")
+
+    def _node(self, place: Place) -> _Node:
+        node = self._nodes.get(place)
+        if node is None:
+            # Of two threads at once, one's client is dropped before it has connected.
+            node = self._nodes.setdefault(place, _Node(self._connect(*place)))
+        return node
+
+    def _primaries(self, place: Place) -> tuple[Place, ...]:
+        rows = cast("list[list[Any]]", self._node(place).connections.ask(("CLUSTER", "SLOTS"), None))
+        found = [(_text(row[2][0]) or place[0], int(row[2][1])) for row in rows]
+        return tuple(dict.fromkeys(found))
+
+
+def _pointed_at(moved: redis.exceptions.MovedError, asked: Place) -> Place:
+    """Give where an answer points to; a node that does not know its own host leaves it out, and means the same one."""
+    return (moved.host or asked[0], int(moved.port))
+
+
+def _text(value: object) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value or "")

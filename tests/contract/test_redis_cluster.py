@@ -1,0 +1,203 @@
+"""A queue in a real cluster of three: found, followed when its slot moves, and honestly missing while its node is."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from drill.children import Children
+from drill.server import ServerKind
+from exporter.server import Exporter
+from sluicegate import functions
+from sluicegate.console import opened
+from sluicegate.errors import SluicegateError, StoreRejected, StoreUnavailable, UsageError
+from sluicegate.job import Call, CallKind, Job
+from sluicegate.producer import Producer
+from sluicegate.settings import Settings, WorkerSettings, default_settings
+from sluicegate.store import Store
+from sluicegate.worker import Worker
+from tests.queues import wait_until
+from tests.topologies import Nodes
+
+QUEUE = "mill"
+GATE = "{mill}:control:gate"
+
+
+@pytest.fixture(scope="module", params=[ServerKind.REDIS, ServerKind.VALKEY], ids=str)
+def cluster(request: pytest.FixtureRequest, session_children: Children) -> Nodes:
+    return Nodes(session_children, request.param)
+
+
+@pytest.fixture
+def nodes(cluster: Nodes) -> Nodes:
+    cluster.empty()
+    return cluster
+
+
+def settings_of(nodes: Nodes, **changes: Any) -> Settings:
+    body = default_settings().model_dump(mode="json")
+    body |= {"queue": QUEUE, "redis": {"cluster_nodes": list(nodes.addresses)}}
+    body["exporter"] |= {"port": 0, "scrape_budget_s": 1.0}
+    return Settings.model_validate(body | changes)
+
+
+@pytest.fixture
+def store(nodes: Nodes) -> Iterator[Store]:
+    """Open the queue and give its store."""
+    settings = settings_of(nodes)
+    made = Store.of(settings)
+    contract = settings.contract
+    assert made.init_queue(contract.for_redis(), contract.digest(), "ada", "a test").answer == "moved"
+    yield made
+    made.close()
+
+
+def submitted(store: Store) -> str:
+    decision = Producer(store).submit("lint-fix", "{}")
+    assert decision.accepted, decision
+    return decision.job_id
+
+
+def test_every_primary_has_the_library_and_one_has_all_keys(store: Store, nodes: Nodes) -> None:
+    submitted(store)
+
+    assert all(functions.LIBRARY in str(client.function_list()) for client in nodes.clients)
+    assert [bool(client.dbsize()) for client in nodes.clients] == [n == nodes.owner(GATE) for n in range(3)]
+
+
+def test_a_worker_a_producer_and_the_controller_s_calls_reach_the_queue(store: Store, nodes: Nodes) -> None:
+    done: asyncio.Queue[str] = asyncio.Queue()
+
+    async def handler(job: Job, timeout_s: float) -> Call:
+        await done.put(job.job_id)
+        return Call(CallKind.OK, 0.01, 200)
+
+    async def work() -> None:
+        theirs = Store.of(settings_of(nodes))
+        worker = Worker(theirs, handler, WorkerSettings())
+        running = asyncio.create_task(worker.run())
+        job_id = await asyncio.to_thread(submitted, store)
+        assert await done.get() == job_id
+        worker.stop()
+        await running
+        theirs.close()
+
+    asyncio.run(asyncio.wait_for(work(), 10))
+
+    leading, fence = store.lead("ada's controller")
+    assert leading
+    assert store.tick(fence).counters["met"] == 1
+
+
+def test_a_slot_that_moves_is_followed_at_once_by_who_writes_and_who_reads(store: Store, nodes: Nodes) -> None:
+    reader = Store.of(settings_of(nodes), read_only=True)
+    first = submitted(store)
+    assert reader.observe().ready == 1
+    was = nodes.owner(GATE)
+
+    nodes.move(GATE, (was + 1) % 3)
+    second = submitted(store)
+    figures = reader.observe()
+    nodes.move(GATE, was)
+    claimed = store.claim("w1", "r1", 2)
+    reader.close()
+
+    assert figures.ready == 2
+    assert [job.job_id for job in claimed.jobs] == [first, second]
+
+
+def test_a_slot_in_the_middle_of_a_move_is_unavailable_not_wrong(store: Store, nodes: Nodes) -> None:
+    slot, source, target = nodes.slot(GATE), nodes.owner(GATE), (nodes.owner(GATE) + 1) % 3
+    ids = [client.execute_command("CLUSTER", "MYID") for client in nodes.clients]
+    nodes.clients[target].execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", ids[source])
+    nodes.clients[source].execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", ids[target])
+    nodes.clients[source].execute_command("MIGRATE", "127.0.0.1", nodes.ports[target], GATE, 0, 5000)
+    try:
+        with pytest.raises((StoreUnavailable, StoreRejected)):
+            store.observe()
+    finally:
+        nodes.move(GATE, target)
+    assert store.observe().gate.drain_state == "admit"
+
+
+def test_a_node_that_hangs_costs_its_queue_a_bounded_wait_and_no_other_queue(store: Store, nodes: Nodes) -> None:
+    owner = nodes.owner(GATE)
+    elsewhere = next(name for name in ("a", "b", "c", "d", "e", "f") if nodes.owner(f"{{{name}}}:x") != owner)
+    other = Store.of(settings_of(nodes, queue=elsewhere))
+    contract = default_settings().contract
+    other.init_queue(contract.for_redis(), contract.digest(), "ada", "a test")
+    nodes.pause(owner)
+    try:
+        began = time.monotonic()
+        with pytest.raises(StoreUnavailable):
+            store.observe()
+        assert time.monotonic() - began < 1.5
+        # The first named node may be the one that hangs: another is asked.
+        fresh = Store.of(
+            settings_of(nodes, queue=elsewhere, redis={"cluster_nodes": [nodes.addresses[owner], *nodes.addresses]})
+        )
+        wait_until(lambda: answers(fresh), "an answer by way of another node")
+        fresh.close()
+        assert submitted(other)
+    finally:
+        nodes.resume(owner)
+        other.close()
+    wait_until(lambda: answers(store), "the node's answer")
+
+
+def test_a_node_that_is_gone_is_passed_over_in_the_same_call(store: Store, nodes: Nodes) -> None:
+    gone = Store.of(settings_of(nodes, redis={"cluster_nodes": ["127.0.0.1:1", *nodes.addresses]}))
+    assert gone.observe().gate.drain_state == "admit"
+    gone.close()
+
+
+def test_the_exporter_reads_a_queue_in_a_cluster(store: Store, nodes: Nodes) -> None:
+    submitted(store)
+    exporter = Exporter(settings_of(nodes))
+    try:
+        scrape = asyncio.run(exporter.collector.scrape())
+    finally:
+        exporter.stop()
+    assert scrape.complete, scrape.readings
+    jobs = {
+        s.labels["state"]: s.value
+        for f in scrape.readings[0].families
+        if f.name == "sluicegate_jobs"
+        for s in f.samples
+    }
+    assert jobs["pending"] == 1
+
+
+def test_one_node_s_address_alone_says_what_to_set(store: Store, nodes: Nodes) -> None:
+    other = nodes.ports[(nodes.owner(GATE) + 1) % 3]
+    alone = settings_of(nodes, redis={}, redis_url=f"redis://127.0.0.1:{other}/0")
+    with (
+        pytest.raises(SluicegateError, match=r"name the cluster's nodes in redis\.cluster_nodes"),
+        opened(alone) as one,
+    ):
+        one.observe()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"queue": "default"}, "'default' can't live in a cluster"),
+        ({"redis_url": "redis://127.0.0.1:6379/3"}, "names the database 3, and a cluster has only 0"),
+        ({"redis_url": "unix:///run/redis.sock"}, "is a socket of this machine"),
+    ],
+)
+def test_what_a_cluster_cannot_hold_is_refused(nodes: Nodes, changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        Store.of(settings_of(nodes, **changes))
+
+
+def answers(store: Store) -> bool:
+    try:
+        store.observe()
+    except StoreUnavailable:
+        return False
+    return True
