@@ -88,8 +88,8 @@ class Watched:
         self._children = children
         self._kind = kind
         # Without the delay a replica is in step at once.
-        shared = ("--repl-diskless-sync-delay", "0")
-        shared += ("--requirepass", password, "--masterauth", password) if password else ()
+        secret = ("--requirepass", password, "--masterauth", password) if password else ()
+        shared = ("--repl-diskless-sync-delay", "0", *secret)
         self.names = {"one": 0, "two": 0}
         self.names["one"] = start_server(children, kind, "one", *shared)
         of_one = ("--replicaof", LOOPBACK, str(self.names["one"]))
@@ -108,7 +108,7 @@ class Watched:
         self.sentinels = tuple(f"{LOOPBACK}:{port}" for port in ports)
 
     def info(self, name: str) -> dict[str, Any]:
-        return dict(self.clients[name].info("replication"))  # type: ignore[arg-type]
+        return dict(self.clients[name].info("replication"))
 
     def kill(self, name: str) -> None:
         """Kill a server or a Sentinel (`sentinel-0`) with SIGKILL."""

@@ -15,7 +15,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector as PrometheusCollector
 
 from exporter import rendering
-from exporter.families import own_families
+from exporter.families import own_families, page
 from exporter.reading import Scrape
 from exporter.rendering import Renderer, compressed
 
@@ -82,7 +82,7 @@ def registry_of(given: Sequence[Metric]) -> CollectorRegistry:
 def test_it_writes_what_prometheus_client_writes(accept: str, drawn: list[Metric]) -> None:
     scrape = Scrape((), 0.25)
     encode, content_type = choose_encoder(accept)
-    expected = encode(Fixed([*rendering.page(scrape), *drawn]))
+    expected = encode(Fixed([*page(scrape), *drawn]))
     renderer = Renderer(registry_of(drawn))
 
     # Made anew, then from what was kept.
@@ -103,7 +103,7 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_family_of_ours_has_a_name_that_a_scheme_would_change() -> None:
-    names = {family.name for family in [*own_families(Scrape((), 0.0)), *rendering.page(Scrape((), 0.0))]}
+    names = {family.name for family in [*own_families(Scrape((), 0.0)), *page(Scrape((), 0.0))]}
     assert names
     assert all(name.isascii() and name.replace("_", "").isalnum() for name in names)
 
