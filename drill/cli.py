@@ -30,11 +30,15 @@ def drill(
     scenario: Annotated[str, typer.Option(help="Which scenario to run.")] = defaults.SCENARIO,
     profile: Annotated[str, typer.Option(help="full, or fast: durations ÷ 5, at most a minute.")] = defaults.PROFILE,
     server: Annotated[str, typer.Option(help="The queue's server: redis, valkey or auto.")] = defaults.SERVER,
-    rate: Annotated[str, typer.Option(help="Load, jobs a second, minute or hour.")] = defaults.RATE,
+    rate: Annotated[
+        str | None, typer.Option(help=f"Load, jobs a second, minute or hour; {defaults.RATE} unless given.")
+    ] = None,
     duration: Annotated[
         str | None, typer.Option(help="Shortest length of the load, such as 180s; never shorter than the scenario.")
     ] = None,
-    mix: Annotated[str, typer.Option(help="Classes of the load with their weights.")] = defaults.MIX,
+    mix: Annotated[
+        str | None, typer.Option(help=f"Classes of the load with their weights; {defaults.MIX} unless given.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of load and faults; random unless given.")] = None,
     report_dir: Annotated[Path, typer.Option(help="Folder that gets a folder with the report.")] = defaults.REPORT_DIR,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the data folder (logs, settings, snapshots).")] = False,

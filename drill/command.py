@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from drill import defaults
 from drill.clean import clean_folders
 from drill.interrupt import Interrupt
 from drill.options import DrillOptions, check_writable, parse_choice, parse_duration, parse_mix, parse_rate
@@ -14,8 +15,10 @@ from drill.profile import ProfileName, profile
 from drill.report import write_report
 from drill.run import Outcome, run_drill
 from drill.scenarios import SCENARIOS, find_scenario
+from drill.scenarios.scenario import Scenario
 from drill.screen import LineScreen, Screen
 from drill.server import ServerKind
+from sluicegate.errors import UsageError
 
 _SEEDS = 1_000_000
 
@@ -27,9 +30,9 @@ class Words:
     scenario: str
     profile: str
     server: str
-    rate: str
+    rate: str | None
     duration: str | None
-    mix: str
+    mix: str | None
     seed: int | None
     keep: bool
     report_dir: Path
@@ -37,19 +40,32 @@ class Words:
 
 def parse(words: Words) -> DrillOptions:
     """Read the words; raises UsageError for the first that can't be used."""
-    find_scenario(words.scenario)
+    scenario = find_scenario(words.scenario)
+    if scenario.jobs is not None:
+        _refuse_load(scenario, words)
     chosen = parse_choice("--profile", words.profile, ProfileName)
     return DrillOptions(
         scenario=words.scenario,
         profile=chosen,
         server=parse_choice("--server", words.server, ServerKind),
-        rate_per_s=parse_rate(words.rate),
+        rate_per_s=parse_rate(words.rate or defaults.RATE),
         duration_s=0.0 if words.duration is None else parse_duration(words.duration),
-        mix=parse_mix(words.mix, profile(chosen).settings.contract.classes),
+        mix=parse_mix(words.mix or defaults.MIX, profile(chosen).settings.contract.classes),
         seed=random.randrange(_SEEDS) if words.seed is None else words.seed,
         keep=words.keep,
         report_dir=check_writable(words.report_dir),
     )
+
+
+def _refuse_load(scenario: Scenario, words: Words) -> None:
+    """Raise UsageError where a load is asked of a scenario that brings its own jobs."""
+    given = {"--rate": words.rate, "--duration": words.duration, "--mix": words.mix}
+    for flag, word in given.items():
+        if word is not None:
+            raise UsageError(
+                f"{flag} {word!r} can't be used with {scenario.name}: it brings its own {scenario.jobs}.",
+                f"Leave {flag} out.",
+            )
 
 
 def run(options: DrillOptions) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,7 +11,9 @@ from typing import Any
 
 import httpx
 
+from drill.load import Ask
 from drill.profile import Slowness
+from sluicegate.admission import Decision
 from sluicegate.errors import SluicegateError
 
 PROVIDER_PROXY = "provider"
@@ -48,6 +51,11 @@ class HttpClient:
         with _asking(self._part):
             self._client.request(method, path, json=body).raise_for_status()
 
+    def post(self, path: str, body: Mapping[str, object], **headers: str) -> Any:  # noqa: ANN401 (as above)
+        """Post JSON and return the JSON answer; raises PartSilent on anything but 2xx."""
+        with _asking(self._part):
+            return self._client.post(path, json=body, headers=headers).raise_for_status().json()
+
     def close(self) -> None:
         """Close the connections; safe twice."""
         self._client.close()
@@ -77,9 +85,12 @@ class FaultControl:
         attributes = {"latency": slowness.latency_ms, "jitter": slowness.jitter_ms}
         self._add(LATENCY, "latency", attributes)
 
-    def break_calls(self, status: int, probability: float) -> None:
-        """Answer this share of the calls with an error status."""
-        self._add(STATUS, "status", {"status": status, "probability": probability})
+    def break_calls(self, status: int, probability: float, retry_after_s: int | None = None) -> None:
+        """Answer this share of the calls with an error status, and with a Retry-After where one is given."""
+        attributes: dict[str, object] = {"status": status, "probability": probability}
+        if retry_after_s is not None:
+            attributes["retry_after_s"] = retry_after_s
+        self._add(STATUS, "status", attributes)
 
     def heal(self) -> None:
         """Take every fault away."""
@@ -98,8 +109,25 @@ class FaultControl:
         self._http.send("POST", f"/proxies/{PROVIDER_PROXY}/toxics", body)
 
 
+class ApiControl:
+    """Submit jobs over HTTP, as a webhook's sender does."""
+
+    def __init__(self, url: str) -> None:
+        self._http = HttpClient("HTTP API", url)
+
+    def submit(self, ask: Ask) -> Decision:
+        """Submit one job under its key; raises PartSilent where it is not accepted."""
+        body = {"class": ask.job_class, "payload": json.loads(ask.payload)}
+        answer = self._http.post("/v1/jobs", body, **{"Idempotency-Key": f'"{ask.key}"'})
+        return Decision(answer["accepted"], answer["job_id"], answer["reason"], None, answer["replayed"])
+
+    def close(self) -> None:
+        """Close the connections; safe twice."""
+        self._http.close()
+
+
 class AutomationControl:
-    """Be the person who answers a run, through the automation service's API."""
+    """Be the person who answers a run, and Alertmanager, through the automation service's API."""
 
     def __init__(self, url: str) -> None:
         self._http = HttpClient("automation service", url)
@@ -107,6 +135,14 @@ class AutomationControl:
     def approve(self, run: str, step: str, *, actor: str, reason: str) -> None:
         """Say that a step of a run may go on."""
         self._http.send("POST", f"/v1/runs/{run}/approve", {"actor": actor, "reason": reason, "step": step})
+
+    def abort(self, run: str, *, actor: str, reason: str) -> None:
+        """End a run: closed and pinned."""
+        self._http.send("POST", f"/v1/runs/{run}/abort", {"actor": actor, "reason": reason})
+
+    def deliver(self, notification: Mapping[str, object]) -> list[Mapping[str, Any]]:
+        """Post what Alertmanager posts; return the runs it came to, each with id, state and duplicate."""
+        return list(self._http.post("/webhooks/alertmanager", notification)["runs"])
 
     def close(self) -> None:
         """Close the connections; safe twice."""

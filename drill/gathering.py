@@ -6,16 +6,19 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import islice
+from typing import Any
 
+from drill.children import Children
 from drill.controls import FiringSpan
 from drill.effects import read_effects
 from drill.rig import Rig
 from drill.scenarios.scenario import Scenario
-from drill.verdict import Evidence, JobEnd
+from drill.verdict import Evidence, JobEnd, Said
 from drill.watcher import Watcher
 from sluicegate.store import Store
 
 _BATCH = 100
+_TOLD = frozenset({"provider_call", "provider_timeout", "lease_lost", "stale_write"})
 _FAILURES = 1000
 
 
@@ -25,7 +28,8 @@ def gather(rig: Rig, watcher: Watcher, scenario: Scenario) -> Evidence:
     look = watcher.look()
     timeline.add(look)
     submissions = rig.load.submissions
-    accepted = [one.decision.job_id for one in submissions if one.decision.accepted]
+    # One that was repeated is one job all the same.
+    accepted = list(dict.fromkeys(one.decision.job_id for one in submissions if one.decision.accepted))
     keys = {one.decision.job_id: one.ask.key for one in submissions}
     classes = {one.decision.job_id: one.ask.job_class for one in submissions}
     return Evidence(
@@ -37,8 +41,7 @@ def gather(rig: Rig, watcher: Watcher, scenario: Scenario) -> Evidence:
         submissions=submissions,
         load_errors=rig.load.errors,
         jobs=tuple(
-            JobEnd(job_id, keys[job_id], classes[job_id], state, cause)
-            for job_id, state, cause in _ends(topology.store, accepted)
+            JobEnd(job_id, keys[job_id], classes[job_id], **end) for job_id, end in _ends(topology.store, accepted)
         ),
         failed_records=_failed_records(topology.store, timeline.samples[0].at_ms, look.at_ms),
         effects=read_effects(topology.effects_log),
@@ -46,16 +49,39 @@ def gather(rig: Rig, watcher: Watcher, scenario: Scenario) -> Evidence:
         targets=topology.prometheus.healthy_targets() if topology.prometheus is not None else {},
         died=topology.children.failed(),
         ends_closed=scenario.ends_closed,
+        said=tuple(sorted(_said(topology.children), key=lambda one: one.ts)),
+        jobs_of_its_own=scenario.jobs,
     )
 
 
-def _ends(store: Store, job_ids: Sequence[str]) -> Iterator[tuple[str, str, str]]:
-    """Yield id, state and cause of each job; `gone` where there is no record."""
+def _ends(store: Store, job_ids: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield id, and state, cause, attempt and retries of each job; its state is `gone` where there is no record."""
     for batch in _batches(job_ids):
         records = {row["id"]: row["job"] for row in store.records(batch)["jobs"]}
         for job_id in batch:
-            record = records.get(job_id)
-            yield job_id, record["state"] if record else "gone", record.get("cause", "") if record else ""
+            record = records.get(job_id, {})
+            yield (
+                job_id,
+                {
+                    "state": record.get("state", "gone"),
+                    "cause": record.get("cause", ""),
+                    "attempt": int(record.get("attempt", 0)),
+                    "retries": int(record.get("retries", 0)),
+                },
+            )
+
+
+def _said(children: Children) -> Iterator[Said]:
+    """Yield what the workers say of their calls and of what was refused to them; other lines are nobody's concern."""
+    for log in sorted(children.log_path("worker").parent.glob("worker-*.log")):
+        for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
+            try:
+                fields = json.loads(line)
+            except ValueError:
+                continue  # a killed worker's last line may be cut short
+            if isinstance(fields, dict) and fields.get("event") in _TOLD:
+                ts = datetime.fromisoformat(fields["timestamp"]).timestamp()
+                yield Said(ts, log.stem, fields["event"], fields.get("job_id", ""), fields)
 
 
 def _batches(job_ids: Iterable[str]) -> Iterator[list[str]]:

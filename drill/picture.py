@@ -30,8 +30,13 @@ def picture_of(evidence: Evidence, title: str) -> Picture:
             for phase in evidence.timeline.phases
         ),
         moments=tuple(Moment(mark.text, seconds(mark.at_ms)) for mark in evidence.timeline.marks),
-        panels=(*_panels(evidence, seconds), _answers(evidence, seconds)),
+        panels=tuple(filter(_shows_something, (*_panels(evidence, seconds), _answers(evidence, seconds)))),
     )
+
+
+def _shows_something(panel: Panel) -> bool:
+    """Tell whether a panel has any value: one without would look like a figure that stayed at 0."""
+    return any(value is not None for line in panel.lines for _, value in line.points)
 
 
 def _seconds(start_ms: int) -> Callable[[int], float]:
@@ -120,8 +125,9 @@ def _answers(evidence: Evidence, seconds: Callable[[int], float]) -> Panel:
     refused: Counter[int] = Counter()
     for one in evidence.submissions:
         (accepted if one.decision.accepted else refused)[int(seconds(one.at_ms))] += 1
-    # The last second is cut short by the end of the load.
-    whole = range(max((*accepted, *refused), default=0))
+    last = max((*accepted, *refused), default=-1)
+    # The last second of a steady load is cut short by its end; a queue of its own comes in bursts, the last one whole.
+    whole = range(last if evidence.jobs_of_its_own is None else last + 1)
     return Panel(
         "submissions a second",
         (

@@ -22,6 +22,8 @@ from sluicegate import telemetry as names
 from sluicegate.telemetry import Telemetry
 
 LATEST = "latest"
+# What workers were refused; their calls are many, and in the figures.
+_REFUSED = frozenset({"lease_lost", "stale_write"})
 PAGE, AUDIT, FIGURES, PICTURE = "index.html", "audit.jsonl", "figures.json", "drill.svg"
 
 
@@ -64,6 +66,9 @@ def audit(evidence: Evidence) -> list[dict[str, Any]]:
             for entry in history.journal
         ]
     records += [{"log": "drill", **asdict(mark)} for mark in evidence.timeline.marks]
+    records += [
+        {"log": "worker", "at_ms": round(one.ts * 1000), **one.fields} for one in evidence.said if one.event in _REFUSED
+    ]
     return sorted(records, key=lambda record: int(record["at_ms"]))
 
 
@@ -75,8 +80,7 @@ def figures(options: DrillOptions, outcome: Outcome, evidence: Evidence) -> dict
             "profile": outcome.profile.name,
             "result": result(outcome),
             "started_at": outcome.started_at.isoformat(),
-            "rate_per_s": options.rate_per_s,
-            "mix": dict(options.mix),
+            **_load(options, evidence),
             "seed": options.seed,
             "parts": list(outcome.parts),
         },
@@ -85,6 +89,13 @@ def figures(options: DrillOptions, outcome: Outcome, evidence: Evidence) -> dict
         "alerts": [asdict(span) for span in evidence.firing],
         "samples": [sample_figures(sample) for sample in evidence.timeline.samples],
     }
+
+
+def _load(options: DrillOptions, evidence: Evidence) -> dict[str, Any]:
+    """Return what was submitted: a rate and a mix, or the scenario's own queue."""
+    if evidence.jobs_of_its_own is not None:
+        return {"jobs": asdict(evidence.jobs_of_its_own)}
+    return {"rate_per_s": options.rate_per_s, "mix": dict(options.mix)}
 
 
 def sample_figures(sample: Telemetry) -> dict[str, Any]:

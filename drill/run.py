@@ -11,7 +11,8 @@ from pathlib import Path
 from drill.children import Children
 from drill.gathering import gather
 from drill.interrupt import Interrupt, Interrupted
-from drill.load import Ask, Load, LoadShape
+from drill.load import Ask, Batch, Load, LoadShape, Submit
+from drill.needs import Plan
 from drill.options import DrillOptions
 from drill.profile import Profile, profile
 from drill.rig import Rig
@@ -19,7 +20,7 @@ from drill.scenarios import find_scenario
 from drill.scenarios.scenario import Phase, Scenario, View
 from drill.screen import Frame, Screen
 from drill.timeline import PhaseRecord, Timeline
-from drill.topology import Plan, Topology, check_programs
+from drill.topology import Topology, check_programs
 from drill.verdict import Evidence, Verdict, judge
 from drill.watcher import Watcher
 from sluicegate.admission import Decision
@@ -130,7 +131,7 @@ def run_drill(options: DrillOptions, screen: Screen, interrupt: Interrupt, kept:
     """
     scenario = find_scenario(options.scenario)
     chosen = profile(options.profile)
-    plan = Plan(chosen, options.server, options.seed, scenario.monitoring, scenario.fixed_by_hook)
+    plan = Plan(chosen, options.server, options.seed, scenario.needs)
     check_programs(plan)
     children = Children()
     try:
@@ -148,7 +149,7 @@ def _run(
     started_at = datetime.now(UTC)
     rig, interrupted, error = None, None, ""
     try:
-        rig = _begin(options, topology, screen, interrupt)
+        rig = _begin(options, scenario, topology, screen, interrupt)
         watcher = Watcher(topology.store, topology.prometheus)
         Drill(rig, watcher, scenario, screen, interrupt).run(options.duration_s)
     except Interrupted as signal:
@@ -164,7 +165,7 @@ def _run(
     return Outcome(scenario, topology.plan.profile, started_at, parts, evidence, verdict, interrupted, error or lost)
 
 
-def _begin(options: DrillOptions, topology: Topology, screen: Screen, interrupt: Interrupt) -> Rig:
+def _begin(options: DrillOptions, scenario: Scenario, topology: Topology, screen: Screen, interrupt: Interrupt) -> Rig:
     """Start every part and say which they are."""
 
     def starting(part: str) -> None:
@@ -174,14 +175,27 @@ def _begin(options: DrillOptions, topology: Topology, screen: Screen, interrupt:
     topology.start(starting, interrupt.wait)
     screen.parts(topology.real_parts())
     chosen = topology.plan.profile
+    submit = _submit(topology)
+    jobs = scenario.jobs
+    load = (
+        Load(LoadShape(options.rate_per_s, options.mix, options.seed), submit)
+        if jobs is None
+        else Batch(jobs, options.seed, submit)
+    )
+    timeline = Timeline(round(chosen.sample_every_s * 1000), chosen.settings.contract.thresholds)
+    return Rig(topology, chosen, timeline, load)
+
+
+def _submit(topology: Topology) -> Submit:
+    """Give the producers' way to the queue: over HTTP where the drill has its API, else the library's."""
+    if topology.plan.needs.api:
+        return topology.api.submit
     producer = Producer(topology.store)
 
     def submit(ask: Ask) -> Decision:
         return producer.submit(ask.job_class, ask.payload, idempotency_key=ask.key)
 
-    load = Load(LoadShape(options.rate_per_s, options.mix, options.seed), submit)
-    timeline = Timeline(round(chosen.sample_every_s * 1000), chosen.settings.contract.thresholds)
-    return Rig(topology, chosen, timeline, load)
+    return submit
 
 
 def _gathered(rig: Rig | None, scenario: Scenario, screen: Screen) -> tuple[Evidence | None, str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from sluicegate.policy import Thresholds
 from sluicegate.replies import GateLogEntry, RunHistory, WorkerView
@@ -61,6 +62,23 @@ class Report:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Post:
+    """Hold what one delivery of a webhook was answered: the run it came to, how, and whether it was known already."""
+
+    run: str
+    outcome: str
+    duplicate: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Hold what the queue stored of the drill's jobs at one moment, in the order of the queue: record by job id."""
+
+    pending: tuple[str, ...]
+    records: Mapping[str, Mapping[str, Any]]
+
+
 @dataclass
 class Timeline:
     """Collect a drill's record while it runs; whole looks are kept only as samples, `sample_every_ms` apart."""
@@ -71,6 +89,8 @@ class Timeline:
     phases: list[PhaseRecord] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
     reports: list[Report] = field(default_factory=list)
+    posts: list[Post] = field(default_factory=list)
+    stored: list[Stored] = field(default_factory=list)
     latest: Look | None = None
 
     def add(self, look: Look) -> None:

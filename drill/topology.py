@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,12 +13,12 @@ import yaml
 import sluicegate
 from drill.alerting import Alerting
 from drill.children import Children
-from drill.controls import AutomationControl, FaultControl, PrometheusControl
+from drill.controls import ApiControl, AutomationControl, FaultControl, PrometheusControl
 from drill.monitoring import find_alertmanager, find_prometheus
+from drill.needs import Plan
 from drill.ports import LOOPBACK
-from drill.profile import Profile
 from drill.readiness import answers_http
-from drill.server import QueueServer, ServerKind, ServerOptions, find_server
+from drill.server import AppendFsync, QueueServer, ServerOptions, find_server
 from sluicegate.errors import SluicegateError
 from sluicegate.settings import Settings
 from sluicegate.store import Store
@@ -29,7 +28,7 @@ AUTOMATION = "automation"
 EXPORTER = "exporter"
 PROVIDER = "provider"
 PROXY = "proxy"
-WORKERS = ("worker-1", "worker-2", "worker-3")
+API = "api"
 EFFECTS_FILE = "provider.jsonl"
 # The environment names that a settings file gives way to (SPEC §10). Empty, they say nothing: a drill must never reach
 # the queue that the shell it was started from points at.
@@ -52,17 +51,6 @@ _STORE_TIMEOUT_S = 2.0
 Part = TypeVar("Part")
 
 
-@dataclass(frozen=True)
-class Plan:
-    """Say what a scenario's topology holds beside what all have: monitoring, and a hook that fixes the path."""
-
-    profile: Profile
-    server: ServerKind
-    seed: int
-    monitoring: bool = True
-    fixed_by_hook: bool = True
-
-
 def command(*words: str) -> tuple[str, ...]:
     """Return the command line that runs a word of this very installation."""
     return (sys.executable, "-m", "sluicegate", *words)
@@ -71,7 +59,7 @@ def command(*words: str) -> tuple[str, ...]:
 def check_programs(plan: Plan) -> None:
     """Raise UsageError, before anything is started, when a server's program is missing."""
     find_server(plan.server)
-    if plan.monitoring:
+    if plan.needs.monitoring:
         find_prometheus()
         find_alertmanager()
 
@@ -82,11 +70,14 @@ class Topology:
     def __init__(self, children: Children, plan: Plan) -> None:
         self.children = children
         self.plan = plan
-        self.server = QueueServer(children, ServerOptions(kind=plan.server))
+        # Where the data is to survive, it survives a kill: every write is on the disk before it is answered.
+        options = ServerOptions(plan.server, append_only=plan.needs.append_only, append_fsync=AppendFsync.ALWAYS)
+        self.server = QueueServer(children, options)
         self._settings = plan.profile.settings
         self._store: Store | None = None
         self._faults: FaultControl | None = None
         self._automation: AutomationControl | None = None
+        self._api: ApiControl | None = None
         self._alerting: Alerting | None = None
 
     def start(self, between: Callable[[str], None], pause: Callable[[float], None]) -> None:
@@ -95,22 +86,29 @@ class Topology:
         `between` is called before each part with its name, `pause` to wait for some seconds; both may raise to stop
         there.
         """
+        needs = self.plan.needs
         between("queue server")
         self._start_server()
-        if self.plan.monitoring:
+        if needs.monitoring:
             between("Prometheus")
             self._alerting = Alerting(self.children, self._settings.monitoring)
             self._alerting.start_prometheus()
-        between("exporter, fault proxy and provider")
-        exporter, proxy, provider = self._begin_exporter(), self._begin_proxy(), self._begin_provider()
+        between("exporter, fault proxy and provider" if needs.exporter else "fault proxy and provider")
+        exporter = self._begin_exporter() if needs.exporter else None
+        proxy, provider = self._begin_proxy(), self._begin_provider()
+        api = self._begin_api() if needs.api else None
         self._faults = FaultControl(f"http://{LOOPBACK}:{proxy()}")
         between("automation")
         automation = self._begin_automation()
         self._place_proxy(provider())
         between("workers")
-        self._start_workers()
-        self._take_exporter(exporter())
+        for name in needs.workers:
+            self.start_worker(name)
+        if exporter is not None:
+            self._take_exporter(exporter())
         self._take_automation(automation())
+        if api is not None:
+            self._api = ApiControl(f"http://{LOOPBACK}:{api()}")
         if self._alerting is not None:
             between("Alertmanager")
             self._alerting.start_alertmanager(self._settings)
@@ -119,7 +117,7 @@ class Topology:
 
     def close(self) -> None:
         """Close this process's own connections; the processes are ended by `Children`. Safe twice."""
-        for part in (self._store, self._faults, self._automation, self._alerting):
+        for part in (self._store, self._faults, self._automation, self._api, self._alerting):
             if part is not None:
                 part.close()
 
@@ -147,6 +145,11 @@ class Topology:
     def automation(self) -> AutomationControl:
         """Return the person's door to the runs; raises before start."""
         return _started(self._automation, AUTOMATION)
+
+    @property
+    def api(self) -> ApiControl:
+        """Return the producers' door over HTTP; raises in a drill without it."""
+        return _started(self._api, "HTTP API")
 
     @property
     def prometheus(self) -> PrometheusControl | None:
@@ -197,16 +200,20 @@ class Topology:
         address = self.faults.place_before(f"{LOOPBACK}:{provider_port}")
         self._settings = self._settings.model_copy(update={"provider_url": f"http://{address}"})
 
-    def _start_workers(self) -> None:
-        for name in WORKERS:
-            self.start_worker(name)
+    def _begin_api(self) -> Callable[[], int]:
+        def words(port: int) -> tuple[str, ...]:
+            api = self._settings.api.model_copy(update={"host": LOOPBACK, "port": port})
+            path = self._settings_file(API, self._settings.model_copy(update={API: api}))
+            return ("queue", "serve", "--settings", str(path))
+
+        return self._begin(API, words)
 
     def _begin_automation(self) -> Callable[[], int]:
         return self._begin(AUTOMATION, lambda port: self._serving(AUTOMATION, self._with_automation(port)))
 
     def _with_automation(self, port: int) -> Settings:
         before = self._settings.automation
-        hook_url = self.faults.reset_url if self.plan.fixed_by_hook else None
+        hook_url = self.faults.reset_url if self.plan.needs.fixed_by_hook else None
         update = {
             "host": LOOPBACK,
             "port": port,

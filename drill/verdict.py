@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from drill.child import ChildFailure
 from drill.controls import FiringSpan
 from drill.effects import Effect
-from drill.load import Submission
+from drill.load import Jobs, Submission
 from drill.profile import Profile
 from drill.timeline import Timeline
 from sluicegate.job import FINAL_STATES
@@ -25,11 +26,24 @@ class JobEnd:
     job_class: str
     state: str
     cause: str
+    attempt: int = 1
+    retries: int = 0
 
     @property
     def ended(self) -> bool:
         """Tell whether the job is in a final state."""
         return self.state in FINAL_STATES
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Hold one event of a worker's own log; ts in Unix seconds."""
+
+    ts: float
+    worker: str
+    event: str
+    job_id: str
+    fields: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -50,6 +64,8 @@ class Evidence:
     targets: Mapping[str, bool]
     died: tuple[ChildFailure, ...]
     ends_closed: bool
+    said: tuple[Said, ...] = ()
+    jobs_of_its_own: Jobs | None = None
 
     @property
     def moves(self) -> tuple[GateLogEntry, ...]:

@@ -61,3 +61,18 @@ def none_fires_but(*names: str) -> Expectation:
         return Seen(set(fired) <= set(names), ", ".join(fired) or "none")
 
     return Expectation("alerts that fired", f"none but {', '.join(names)}", look)
+
+
+def repeated_posts_are_one(times: int) -> Expectation:
+    """Look at what each delivery of one notification was answered: one opens the run, the others come to the same."""
+
+    def look(evidence: Evidence) -> Seen:
+        posts = evidence.timeline.posts
+        ids = {post.run for post in posts}
+        opened = sum(post.outcome == "moved" for post in posts)
+        attached = sum(post.outcome == "attached" for post in posts)
+        text = ", ".join(f"{post.outcome}, run {post.run or 'none'}" for post in posts) or "no answer"
+        ok = len(posts) == times and len(ids) == 1 and "" not in ids and (opened, attached) == (1, times - 1)
+        return Seen(ok, text)
+
+    return Expectation("a repeated post is one run", f"{times} answers, one that opens it and one id", look)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from drill.effects import duplicate_keys
-from drill.rig import KILLED
+from drill.rig import KILLED, RECONCILED
 from drill.verdict import Evidence, Expectation, Seen
 from sluicegate.job import JobState
 
@@ -88,20 +88,20 @@ def none_is_unknown() -> Expectation:
     return Expectation("no job is unknown", "0, for no worker is killed", look)
 
 
-def few_are_unknown_in_time() -> Expectation:
-    """Compare the killed worker's jobs with the bound: at most 2, found within the lease + 0.5 s."""
+def few_are_unknown_in_time(since: str = KILLED) -> Expectation:
+    """Compare the jobs of the worker that was killed, or stopped: at most 2 unknown, found within the lease + 0.5 s."""
 
     def look(evidence: Evidence) -> Seen:
         lease_s = evidence.settings.contract.lease_ms / 1000
-        killed = evidence.timeline.marked(KILLED)
+        killed = evidence.timeline.marked(since)
         found = [sample for sample in evidence.timeline.samples if sample.unknown > 0]
         if killed is None or not found:
-            return Seen(ok=False, text="no unknown job was seen" if killed else "no worker was killed")
+            return Seen(ok=False, text="no unknown job was seen" if killed else f"no worker was {since}")
         most = max(sample.unknown for sample in found)
         took_s = (next(sample.at_ms for sample in found if sample.unknown == most) - killed) / 1000
         # What is seen is a sample: it may be as old as the pause between two of them.
         bound_s = lease_s + 0.5 + evidence.profile.sample_every_s
-        return Seen(most <= 2 and took_s <= bound_s, f"{most} unknown {took_s:.1f} s after the kill")
+        return Seen(most <= 2 and took_s <= bound_s, f"{most} unknown {took_s:.1f} s after it was {since}")
 
     return Expectation("lost jobs are found", "at most 2 unknown within lease + 0.5 s", look)
 
@@ -110,20 +110,84 @@ def unknown_ones_were_settled() -> Expectation:
     """Look for the end of the jobs that were unknown: settled by the provider's own log."""
 
     def look(evidence: Evidence) -> Seen:
-        settled = [mark.text for mark in evidence.timeline.marks if mark.kind == "reconciled"]
+        settled = [mark.text for mark in evidence.timeline.marks if mark.kind == RECONCILED]
         left = [job for job in evidence.jobs if job.state == JobState.UNKNOWN]
         return Seen(bool(settled) and not left, "; ".join([*settled, f"{len(left)} left"]))
 
     return Expectation("unknown jobs are settled", "by the provider's log under their keys; 0 left", look)
 
 
-def common(*, killed_worker: bool = False) -> tuple[Expectation, ...]:
-    """Give what must hold of the jobs in every scenario."""
-    unknown = (few_are_unknown_in_time(), unknown_ones_were_settled()) if killed_worker else (none_is_unknown(),)
+def each_succeeds(count: int) -> Expectation:
+    """Count the jobs that succeeded, where every one has the time to."""
+
+    def look(evidence: Evidence) -> Seen:
+        succeeded = sum(job.state == JobState.SUCCEEDED for job in evidence.jobs)
+        return Seen(succeeded == len(evidence.jobs) == count, f"{succeeded} of {len(evidence.jobs)}")
+
+    return Expectation("every job succeeds", f"all {count}", look)
+
+
+def settled_ones_are_not_repeated() -> Expectation:
+    """Look at the jobs that were settled by the provider's log: it holds their effect, so none was started again."""
+
+    def look(evidence: Evidence) -> Seen:
+        settled = [job for job in evidence.jobs if job.cause == "reconciled"]
+        again = [job.job_id for job in settled if job.attempt != 1 or job.state != JobState.SUCCEEDED]
+        text = f"{len(settled)} settled as they were, {len(again)} started again"
+        return Seen(bool(settled) and not again, text + (f": {_names(again)}" if again else ""))
+
+    return Expectation("what was done is not done again", "settled as succeeded after their first start", look)
+
+
+def ledger_allows_the_retry() -> Expectation:
+    """Look at what the ledger said of the unknown job, and that exactly the judged ones were started twice."""
+
+    def look(evidence: Evidence) -> Seen:
+        judged = [mark.text for mark in evidence.timeline.marks if mark.kind == RECONCILED]
+        sound = [text for text in judged if "no intent" in text and "now ready" in text]
+        twice = [job.job_id for job in evidence.jobs if job.attempt == 2]
+        others = [job.job_id for job in evidence.jobs if job.attempt > 2]
+        ok = bool(judged) and len(sound) == len(judged) == len(twice) and not others
+        return Seen(ok, f"{'; '.join(judged) or 'nothing was judged'}; {len(twice)} started twice")
+
+    return Expectation("no intent, safe to retry", "by the ledger; started once more, by another worker", look)
+
+
+def none_is_blocked() -> Expectation:
+    """Count blocked jobs over the whole drill."""
+
+    def look(evidence: Evidence) -> Seen:
+        most = max((sample.blocked for sample in evidence.timeline.samples), default=0)
+        left = [job.job_id for job in evidence.jobs if job.state == JobState.BLOCKED]
+        return Seen(most == 0 and not left, f"at most {most} at a time, {len(left)} in the end")
+
+    return Expectation("no job is blocked", "0: what was not executed uses no retry", look)
+
+
+def use_no_retry() -> Expectation:
+    """Compare starts with retries: each job was started more than once, and none used a retry for it."""
+
+    def look(evidence: Evidence) -> Seen:
+        retried = [job.job_id for job in evidence.jobs if job.retries]
+        once = [job.job_id for job in evidence.jobs if job.attempt < 2]
+        starts = [job.attempt for job in evidence.jobs]
+        said = f"{min(starts, default=0)} to {max(starts, default=0)} starts a job, {len(retried)} jobs used a retry"
+        return Seen(bool(starts) and not retried and not once, said)
+
+    return Expectation("429 uses no retry", "each job started several times, retries_used 0", look)
+
+
+def done_once() -> tuple[Expectation, ...]:
+    """Give what must hold of the jobs in every scenario, whatever became unknown meanwhile."""
     return (
         every_job_has_an_end(),
         every_expired_job_is_recorded(),
         nothing_is_done_twice(),
         succeeded_jobs_have_their_effect(),
-        *unknown,
     )
+
+
+def common(*, killed_worker: bool = False) -> tuple[Expectation, ...]:
+    """Give what must hold of the jobs in every scenario."""
+    unknown = (few_are_unknown_in_time(), unknown_ones_were_settled()) if killed_worker else (none_is_unknown(),)
+    return (*done_once(), *unknown)

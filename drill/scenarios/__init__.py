@@ -5,12 +5,18 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from drill.scenarios import (
+    admission_paused,
     controller_hung,
+    delivered_twice,
     executor_crash,
     fails_in_burn_down,
+    killed_unconfirmed,
     never_recovers,
     prometheus_down,
     provider_degradation,
+    queue_restart,
+    rate_limited,
+    slow_start,
     stays_slow,
     worker_crash,
 )
@@ -28,6 +34,13 @@ SCENARIOS: dict[str, Scenario] = {
         fails_in_burn_down,
         controller_hung,
         prometheus_down,
+        # The failure-mode matrix of SPEC §8: a queue of 20 jobs, one failure each.
+        admission_paused,
+        killed_unconfirmed,
+        rate_limited,
+        slow_start,
+        delivered_twice,
+        queue_restart,
     )
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from drill.load import Submission
+from drill.needs import WORKERS
 from drill.scenarios.scenario import Condition, View
 from sluicegate.replies import RunHistory
 from sluicegate.telemetry import Telemetry
@@ -112,6 +113,71 @@ def lost_jobs_found() -> Condition:
     return Condition("the jobs that the dead worker held are unknown", holds, _jobs_seen)
 
 
+def ready(workers: int = len(WORKERS)) -> Condition:
+    """Wait until so many workers were seen and the controller has looked, so that whatever comes is admitted."""
+
+    def holds(view: View) -> bool:
+        gate = view.look.telemetry.gate
+        return len(view.look.workers) >= workers and gate.controller_seen_ms > view.phase_from_ms
+
+    return Condition(f"{workers} workers and the controller are there", holds, _workers_seen)
+
+
+def answered(count: int, reason: str = "") -> Condition:
+    """Wait until so many submissions of this phase were refused for this reason, or without one accepted."""
+
+    def holds(view: View) -> bool:
+        return sum(one.decision.reason == reason for one in view.submitted_since) == count
+
+    said = f"refused with {reason}" if reason else "accepted"
+    return Condition(f"{count} jobs are {said}", holds, _answers_seen)
+
+
+def refusals_due() -> Condition:
+    """Wait until every refusal that a key got last has come due."""
+
+    def holds(view: View) -> bool:
+        last = {one.ask.key: one for one in view.submissions}
+        waits = [one for one in last.values() if not one.decision.accepted]
+        return all(view.look.at_ms > one.at_ms + 1000 * (one.decision.retry_after_s or 0) for one in waits)
+
+    return Condition("every refusal has come due", holds, _answers_seen)
+
+
+def pending(count: int) -> Condition:
+    """Wait until so many jobs are ready and none runs."""
+
+    def holds(view: View) -> bool:
+        return (view.look.telemetry.ready, view.look.telemetry.running) == (count, 0)
+
+    return Condition(f"{count} jobs are pending", holds, _jobs_seen)
+
+
+def lasts(full_s: float) -> Condition:
+    """Wait for so many seconds of the full profile."""
+    return Condition(f"{full_s:g} s of the full profile pass", lambda view: view.phase_s >= full_s, _jobs_seen)
+
+
+def none_unknown() -> Condition:
+    """Wait until no job is unknown."""
+    return Condition("no job is unknown", lambda view: view.look.telemetry.unknown == 0, _jobs_seen)
+
+
+def all_done() -> Condition:
+    """Wait until no job is unfinished."""
+    return Condition("no job is unfinished", lambda view: view.look.telemetry.unfinished == 0, _jobs_seen)
+
+
+def back_for(worker: str, full_s: float) -> Condition:
+    """Wait until a worker has been back among the living for so many seconds of the full profile."""
+
+    def holds(view: View) -> bool:
+        living = {one.worker_id for one in view.look.workers if one.seen_ms_ago <= _SILENT_MS}
+        return view.phase_s >= full_s and worker in living
+
+    return Condition(f"{worker} is back for {full_s:g} s of the full profile", holds, _workers_seen)
+
+
 def _gate_seen(view: View) -> str:
     gate = view.look.telemetry.gate
     return f"state={gate.drain_state} reason={gate.reason} {_figures(view.look.telemetry)}"
@@ -144,4 +210,12 @@ def _answers_seen(view: View) -> str:
 
 def _jobs_seen(view: View) -> str:
     telemetry = view.look.telemetry
-    return f"{telemetry.running} running, {telemetry.unknown} unknown, {telemetry.blocked} blocked"
+    return (
+        f"{telemetry.ready + telemetry.delayed} pending, {telemetry.running} running, {telemetry.unknown} unknown, "
+        f"{telemetry.blocked} blocked"
+    )
+
+
+def _workers_seen(view: View) -> str:
+    seen = ", ".join(f"{one.worker_id} {one.seen_ms_ago} ms ago" for one in view.look.workers)
+    return f"{seen or 'no worker'}; {_gate_seen(view)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from drill.expectations import alerts, gate, jobs, load, runs, workers
+from drill.needs import Needs
 from drill.rig import Rig
 from drill.scenarios import faults
 from drill.scenarios.conditions import run_ends, step_reached
@@ -23,7 +24,7 @@ SCENARIO = Scenario(
     name="executor-crash",
     summary="kill -9 of the automation service in mid-drain: the run is resumed and finishes.",
     # A person fixes the path here: a hook would be done before the kill comes.
-    fixed_by_hook=False,
+    needs=Needs(fixed_by_hook=False),
     phases=(
         faults.healthy(),
         faults.slow(),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from drill.expectations import gate, jobs, load, runs, workers
+from drill.needs import Needs
 from drill.scenarios import faults
 from drill.scenarios.scenario import Scenario
 
 SCENARIO = Scenario(
     name="prometheus-down",
     summary="No Prometheus: no alert comes, so the controller opens the very same run itself.",
-    monitoring=False,
+    needs=Needs(monitoring=False),
     phases=(
         faults.healthy(),
         faults.slow(),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from drill.load import Submission
+from drill.load import Jobs, Submission
+from drill.needs import ALL_PARTS, Needs
 from drill.rig import Rig
 from drill.timeline import Look
 from drill.verdict import Expectation
@@ -57,7 +58,8 @@ class Scenario:
     summary: str
     phases: tuple[Phase, ...]
     expectations: tuple[Expectation, ...]
-    monitoring: bool = True
-    fixed_by_hook: bool = True
+    needs: Needs = ALL_PARTS
+    # The queue of a scenario that brings its own jobs; without one a steady load comes in.
+    jobs: Jobs | None = None
     # Whether the gate stays closed and pinned in the end, with the kept jobs behind it.
     ends_closed: bool = False

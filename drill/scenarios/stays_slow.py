@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from drill.expectations import alerts, gate, jobs, load, runs, workers
+from drill.needs import Needs
 from drill.rig import Rig
 from drill.scenarios import faults
 from drill.scenarios.conditions import gate_reaches, refused, run_ends, step_reached
@@ -16,7 +17,7 @@ def _approve(rig: Rig) -> None:
 SCENARIO = Scenario(
     name="stays-slow",
     summary="A provider that answers right but late: its canaries fail, closed and pinned.",
-    fixed_by_hook=False,
+    needs=Needs(fixed_by_hook=False),
     ends_closed=True,
     phases=(
         faults.healthy(),

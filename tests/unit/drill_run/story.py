@@ -8,9 +8,9 @@ from typing import Any
 from drill.controls import FiringSpan
 from drill.effects import Effect
 from drill.load import Ask, Submission
+from drill.needs import WORKERS
 from drill.profile import ProfileName, profile
 from drill.timeline import Look, PhaseRecord, Report, Timeline
-from drill.topology import WORKERS
 from drill.verdict import Evidence, JobEnd
 from sluicegate.admission import Decision
 from sluicegate.records import AlertName

@@ -42,16 +42,31 @@ BELOW_A_FILE = f"{__file__}/report"
 @pytest.mark.parametrize(
     ("arguments", "sentence", "hint"),
     [
-        (("--scenario", "nope"), "There is no scenario `nope`.", "`sluicegate drill --list` lists the 8 there are."),
+        (("--scenario", "nope"), "There is no scenario `nope`.", "`sluicegate drill --list` lists the 14 there are."),
         (("--profile", "quick"), "--profile 'quick' is not known.", "Choose one of full, fast."),
         (("--server", "mysql"), "--server 'mysql' is not known.", "Choose one of redis, valkey, auto."),
         (("--rate", "12"), "--rate '12' is not a rate above 0 and at most 200/s.", "Write a count and a unit"),
         (("--mix", "x:1"), "--mix 'x:1' can't be used: 'x' is not a declared class.", "Write for example --mix"),
         (("--duration", "soon"), "--duration 'soon' can't be used: it is not a duration", "Write for example"),
         (("--report-dir", BELOW_A_FILE), f"The report can't be written to {BELOW_A_FILE}", "--report-dir"),
+        (
+            ("--scenario", "rate-limited", "--rate", "3/s"),
+            "--rate '3/s' can't be used with rate-limited: it brings its own 20 test-patch jobs.",
+            "Leave --rate out.",
+        ),
+        (
+            ("--scenario", "slow-start", "--duration", "3m"),
+            "--duration '3m' can't be used with slow-start: it brings its own 20 test-patch jobs.",
+            "Leave --duration out.",
+        ),
+        (
+            ("--scenario", "queue-restart", "--mix", "lint-fix:1"),
+            "--mix 'lint-fix:1' can't be used with queue-restart: it brings its own 20 test-patch jobs.",
+            "Leave --mix out.",
+        ),
         (("--seed", "x"), "Invalid value for '--seed'", "`sluicegate drill --help`"),
     ],
-    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+    ids=lambda value: "-".join(value) if isinstance(value, tuple) else "",
 )
 def test_bad_input_gets_a_sentence_a_hint_and_exit_code_2(
     arguments: tuple[str, ...], sentence: str, hint: str, tmp_path: Path

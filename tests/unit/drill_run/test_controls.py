@@ -6,13 +6,20 @@ import http.server
 import json
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from drill.controls import AutomationControl, FaultControl, FiringSpan, PartSilent, PrometheusControl
+from automation.alerts import parse
+from drill.controls import ApiControl, AutomationControl, FaultControl, FiringSpan, PartSilent, PrometheusControl
+from drill.load import Ask
 from drill.ports import free_port
 from drill.profile import Slowness
+from drill.webhook import firing
+from rules.generate import catalogue
+from sluicegate.admission import Decision
+from sluicegate.settings import default_settings
 
 Answers = dict[str, tuple[int, Any]]
 
@@ -69,10 +76,12 @@ def test_faults_are_asked_for_in_toxiproxys_words(answers: tuple[str, Answers, l
     control = FaultControl(url)
     control.slow_down(Slowness(3500, 700))
     control.break_calls(503, 0.08)
+    control.break_calls(429, 1.0, 2)
     bodies = [body for _, _, body in asked]
     assert [(body["type"], body["attributes"]) for body in bodies] == [
         ("latency", {"latency": 3500, "jitter": 700}),
         ("status", {"status": 503, "probability": 0.08}),
+        ("status", {"status": 429, "probability": 1.0, "retry_after_s": 2}),
     ]
     assert all(body["stream"] == "downstream" and body["toxicity"] == 1.0 for body in bodies)
 
@@ -101,3 +110,37 @@ def test_firing_spans_have_the_times_of_the_evaluations(
     spans = PrometheusControl(url).firing_spans(0)
     assert spans == (FiringSpan("Early", 10_500, 12_500), FiringSpan("Late", 20_250, 20_250))
     assert "alertstate" in asked[0][1]
+
+
+def test_a_job_is_posted_under_its_quoted_key_and_its_answer_read(
+    answers: tuple[str, Answers, list[tuple[str, str, Any]]],
+) -> None:
+    url, known, asked = answers
+    body = {"accepted": True, "job_id": "k1", "reason": "", "retry_after_s": None, "replayed": True}
+    known["/v1/jobs"] = (202, body)
+    decision = ApiControl(url).submit(Ask("test-patch", "k1", '{"n":1}'))
+    assert decision == Decision(True, "k1", replayed=True)
+    assert asked == [("POST", "/v1/jobs", {"class": "test-patch", "payload": {"n": 1}})]
+    known["/v1/jobs"] = (503, {"accepted": False})
+    with pytest.raises(PartSilent, match="HTTP API"):
+        ApiControl(url).submit(Ask("test-patch", "k1", "{}"))
+
+
+def test_a_notification_is_delivered_and_its_runs_are_read(
+    answers: tuple[str, Answers, list[tuple[str, str, Any]]],
+) -> None:
+    url, known, asked = answers
+    known["/webhooks/alertmanager"] = (202, {"runs": [{"id": "r1", "state": "moved", "duplicate": False}]})
+    assert AutomationControl(url).deliver({"version": "4"}) == [{"id": "r1", "state": "moved", "duplicate": False}]
+    assert asked == [("POST", "/webhooks/alertmanager", {"version": "4"})]
+
+
+def test_the_notification_is_one_that_the_receiver_understands() -> None:
+    settings = default_settings()
+    for alert in catalogue(settings):
+        posted = json.dumps(firing(alert, datetime(2026, 11, 29, 15, tzinfo=UTC))).encode()
+        (parsed,) = parse(posted).alerts
+        assert parsed.firing
+        assert parsed.name == alert.name
+        assert parsed.labels == {"alertname": alert.name, **alert.labels}
+        assert parsed.ends_at_ms == 0

@@ -9,7 +9,7 @@ from itertools import islice
 
 import pytest
 
-from drill.load import Ask, Load, LoadShape, asks
+from drill.load import Ask, Batch, Jobs, Load, LoadShape, asks
 from sluicegate.admission import Decision
 from sluicegate.errors import StoreUnavailable
 
@@ -94,3 +94,32 @@ def test_stop_is_safe_before_start_and_twice() -> None:
     load.stop()
     load.stop()
     assert load.submissions == ()
+
+
+def test_a_queue_of_its_own_is_submitted_when_it_is_said_and_the_same_again() -> None:
+    taken: list[Ask] = []
+
+    def submit(ask: Ask) -> Decision:
+        taken.append(ask)
+        return Decision(True, ask.key, replayed=taken.count(ask) > 1)
+
+    batch = Batch(Jobs(20, "test-patch"), 7, submit)
+    batch.start()
+    assert taken == []
+    batch.send(1, 5)
+    batch.send(4, 20)
+    batch.stop()
+    assert [ask.key for ask in taken] == [f"drill:7:{number}" for number in (*range(1, 6), *range(4, 21))]
+    assert {ask.job_class for ask in taken} == {"test-patch"}
+    assert [one.decision.replayed for one in batch.submissions].count(True) == 2
+    assert batch.counts() == {"accepted": 22}
+
+
+def test_an_answer_that_never_came_is_kept_by_its_key() -> None:
+    def submit(ask: Ask) -> Decision:
+        raise StoreUnavailable("gone")
+
+    batch = Batch(Jobs(1, "test-patch"), 7, submit)
+    batch.send(1, 1)
+    assert batch.errors == ("drill:7:1: gone",)
+    assert batch.submissions == ()

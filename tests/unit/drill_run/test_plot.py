@@ -10,11 +10,12 @@ from xml.etree import ElementTree
 
 import pytest
 
+from drill.load import Jobs
 from drill.picture import picture_of
 from drill.plot import WIDTH, Bound, Line, Moment, Panel, Picture, Span, draw
 from drill.timeline import Mark
 from tests.readings import AT_MS
-from tests.unit.drill_run.story import story, timeline
+from tests.unit.drill_run.story import sample, story, submission, timeline
 
 SVG = "{http://www.w3.org/2000/svg}"
 EMPTY = Picture("a drill", 10.0, (), (), (), ())
@@ -102,3 +103,18 @@ def test_what_the_drill_did_is_numbered_in_the_picture() -> None:
 @pytest.mark.parametrize("seconds", [0.0, 1.0, 59.0, 3600.0])
 def test_any_length_can_be_drawn(seconds: float) -> None:
     parsed(draw(replace(EMPTY, seconds=seconds, panels=(panel(0.0, 0.02),))))
+
+
+def test_a_panel_without_any_value_is_left_out() -> None:
+    short = timeline(samples=[sample(0), sample(4)])
+    titles = [panel.title for panel in picture_of(story(timeline=short, submissions=()), "a drill").panels]
+    assert not any("slack" in title or "provider" in title or "submissions" in title for title in titles)
+    assert titles[0].startswith("queue_age_p95_seconds")
+
+
+def test_a_burst_of_a_queue_of_its_own_is_counted_whole() -> None:
+    burst = tuple(submission(number, 2.1) for number in range(20))
+    for jobs, counted in ((Jobs(20, "test-patch"), 20.0), (None, None)):
+        panels = picture_of(story(submissions=burst, jobs_of_its_own=jobs), "a drill").panels
+        accepted = dict(panels[-1].lines[0].points)
+        assert accepted.get(2.5) == counted

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from drill.interrupt import Interrupted
+from drill.load import Jobs
 from drill.options import DrillOptions
 from drill.profile import ProfileName
 from drill.report import AUDIT, FIGURES, LATEST, PICTURE, write_report
@@ -20,7 +21,7 @@ from drill.run import Outcome
 from drill.scenarios import SCENARIOS
 from drill.server import ServerKind
 from drill.timeline import Mark
-from drill.verdict import Evidence, judge
+from drill.verdict import Evidence, Said, judge
 from sluicegate.telemetry import STABLE_FIELDS
 from tests.readings import AT_MS
 from tests.unit.drill_run.story import CHOSEN, RUN, move, story, timeline
@@ -138,3 +139,16 @@ def test_a_drill_that_saw_nothing_has_no_report(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no report"):
         write_report(options(tmp_path), replace(outcome(story()), evidence=None))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_queue_of_its_own_is_named_and_no_load_that_never_was(tmp_path: Path) -> None:
+    refused = Said(AT_MS / 1000, "worker-1", "lease_lost", "j1", {"event": "lease_lost", "before": "call"})
+    made = outcome(story(jobs_of_its_own=Jobs(20, "test-patch"), said=(refused,)))
+    page = write_report(options(tmp_path), made)
+    assert "A queue of 20 test-patch jobs" in page.read_text()
+    assert "jobs/s" not in page.read_text()
+    drill = json.loads((page.parent / FIGURES).read_text())["drill"]
+    assert drill["jobs"] == {"count": 20, "job_class": "test-patch"}
+    assert "rate_per_s" not in drill
+    records = [json.loads(line) for line in (page.parent / AUDIT).read_text().splitlines()]
+    assert [record["before"] for record in records if record["log"] == "worker"] == ["call"]

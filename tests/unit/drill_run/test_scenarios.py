@@ -13,11 +13,12 @@ from drill import defaults
 from drill.scenarios import SCENARIOS, conditions
 from drill.scenarios.scenario import Condition, Scenario, View
 from drill.timeline import Look
+from sluicegate.admission import Decision
 from sluicegate.replies import WorkerView
-from tests.readings import AT_MS
+from tests.readings import AT_MS, with_gate
 from tests.unit.drill_run.story import entry, history, move, sample, submission
 
-SHARED = {"__init__", "scenario", "conditions", "faults"}
+SHARED = {"__init__", "scenario", "conditions", "faults", "matrix"}
 
 
 def test_there_is_one_file_a_scenario_and_both_bear_the_same_name() -> None:
@@ -49,6 +50,8 @@ ACCEPTED = tuple(submission(number, 5 + number) for number in range(1, 6))
 RUN = history(entry(6, "snapshot", "done"), state="rolled_back")
 
 ALIVE = WorkerView("worker-2", 150, 1, 2, "")
+LOOKED_AT = with_gate(sample(10), controller_seen_ms=AT_MS + 9000)
+WAITS = replace(submission(6, 9, "r"), decision=Decision(False, "j6", "r", 6.0))
 
 CASES: list[tuple[str, Condition, View, bool]] = [
     ("healthy", conditions.healthy_for(5), view(submissions=ACCEPTED), True),
@@ -97,6 +100,26 @@ CASES: list[tuple[str, Condition, View, bool]] = [
         view(telemetry=sample(10, unknown=1), workers=(WorkerView("worker-1", 5000, 1, 0, ""), ALIVE)),
         True,
     ),
+    ("nobody looked yet", conditions.ready(1), view(workers=(ALIVE,)), False),
+    ("ready", conditions.ready(1), view(workers=(ALIVE,), telemetry=LOOKED_AT), True),
+    ("a worker is missing", conditions.ready(2), view(workers=(ALIVE,), telemetry=LOOKED_AT), False),
+    ("one more to come", conditions.answered(6), view(submissions=ACCEPTED), False),
+    ("all accepted", conditions.answered(5), view(submissions=ACCEPTED), True),
+    ("others refused", conditions.answered(1, "r"), view(submissions=(*ACCEPTED, submission(6, 9, "r"))), True),
+    ("not due", conditions.refusals_due(), view(submissions=(WAITS,)), False),
+    ("due", conditions.refusals_due(), view(16, submissions=(WAITS,)), True),
+    ("accepted since", conditions.refusals_due(), view(submissions=(WAITS, submission(6, 9.5))), True),
+    ("one runs", conditions.pending(1), view(telemetry=sample(10, ready=1, running=1)), False),
+    ("all wait", conditions.pending(1), view(telemetry=sample(10, ready=1)), True),
+    ("too short", conditions.lasts(6), view(), False),
+    ("long enough", conditions.lasts(5), view(), True),
+    ("one unknown", conditions.none_unknown(), view(telemetry=sample(10, unknown=1)), False),
+    ("none unknown", conditions.none_unknown(), view(), True),
+    ("one delayed", conditions.all_done(), view(telemetry=sample(10, delayed=1)), False),
+    ("all done", conditions.all_done(), view(), True),
+    ("not back", conditions.back_for("worker-2", 5), view(workers=(replace(ALIVE, seen_ms_ago=5000),)), False),
+    ("back", conditions.back_for("worker-2", 5), view(workers=(ALIVE,)), True),
+    ("another is back", conditions.back_for("worker-1", 5), view(workers=(ALIVE,)), False),
 ]
 
 
