@@ -41,11 +41,15 @@ class Waiting(StrEnum):
     APPROVE = VerbName.APPROVE.value
 
 
+# Both end up in logs and on terminals, where a control character would be a command.
+_ONE_LINE = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]+$"
+
+
 class Named(BaseModel):
     """Name who acts and why; both are asked of everybody who acts."""
 
-    actor: str = Field(min_length=1, max_length=200, pattern=r"^[^\r\n]+$")
-    reason: str = Field(min_length=1, max_length=2000, pattern=r"^[^\r\n]+$")
+    actor: str = Field(min_length=1, max_length=200, pattern=_ONE_LINE)
+    reason: str = Field(min_length=1, max_length=2000, pattern=_ONE_LINE)
 
 
 class Start(Named):

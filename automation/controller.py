@@ -15,8 +15,9 @@ from automation.metrics import AutomationMetrics
 from automation.names import process_id, run_id
 from runbooks.model import Runbook
 from sluicegate.clock import Clock
+from sluicegate.gate_sentences import opening
 from sluicegate.policy import Decision, Figures, Thresholds, decide, exit_condition_holds
-from sluicegate.remedies import QUEUE_APPLY, QUEUE_INIT
+from sluicegate.remedies import QUEUE_APPLY
 from sluicegate.settings import Settings
 from sluicegate.store import Store
 from sluicegate.telemetry import Telemetry
@@ -147,7 +148,8 @@ class Controller:
             return
         self._paged_at = now
         self._metrics.pages.labels("pinned").inc()
-        unblock = UNBLOCK if gate.initialised else QUEUE_INIT
+        # Without a contract no order is taken, so that comes first.
+        unblock = UNBLOCK if gate.initialised and telemetry.settings_digest else opening(telemetry)
         log.error("gate_pinned", pin=gate.pin, note=gate.pin_note, state=gate.drain_state, unblock=unblock)
 
 

@@ -22,9 +22,9 @@ from runbooks.model import Runbook
 from runbooks.plan import step_text
 from sluicegate.clock import SystemClock
 from sluicegate.errors import StoreError
+from sluicegate.gate_sentences import opening
 from sluicegate.listening import listen as listen_on
 from sluicegate.reconciler import Reconciler
-from sluicegate.remedies import QUEUE_INIT
 from sluicegate.settings import Settings
 from sluicegate.store import Store
 
@@ -105,7 +105,7 @@ class Automation:
             log.warning("store_unavailable", error=str(error))
             return
         if not telemetry.gate.initialised:
-            log.warning("queue_uninitialised", queue=telemetry.queue, unblock=QUEUE_INIT)
+            log.warning("queue_uninitialised", queue=telemetry.queue, unblock=opening(telemetry))
 
 
 def _reconciling(store: Store, settings: Settings) -> Loop:

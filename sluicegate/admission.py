@@ -19,7 +19,6 @@ class RefusalReason(StrEnum):
     DEADLINE_UNREACHABLE = "deadline_unreachable"  # never, for that key
     UNKNOWN_CLASS = "unknown_class"  # never: declare the class first
     CONFLICT = "conflict"  # never: the key belongs to another payload
-    MALFORMED = "malformed"  # never: a field breaks its bound
 
 
 FINAL_REFUSALS = frozenset(
@@ -27,7 +26,6 @@ FINAL_REFUSALS = frozenset(
         RefusalReason.DEADLINE_UNREACHABLE,
         RefusalReason.UNKNOWN_CLASS,
         RefusalReason.CONFLICT,
-        RefusalReason.MALFORMED,
     }
 )
 

@@ -11,6 +11,8 @@ import typer
 from sluicegate import functions
 from sluicegate.console import AsJson, Queue, RedisUrl, SettingsFile, opened, settings_of
 from sluicegate.doctor import Finding, Level, Loss, Seen, examine, losses
+from sluicegate.errors import StoreRejected
+from sluicegate.replies import StrangeKeys
 from sluicegate.settings import Settings
 from sluicegate.store import Store
 from sluicegate.tables import table_lines, terminal_width
@@ -42,6 +44,7 @@ def look(store: Store, settings: Settings, *, own_file: bool) -> Seen:
     began = time.time()
     server_ms = store.server_time_ms()
     ended = time.time()
+    gate, unread, lived = _gate(store)
     return Seen(
         queue=store.queue,
         info=store.server_info(),
@@ -50,13 +53,32 @@ def look(store: Store, settings: Settings, *, own_file: bool) -> Seen:
         loaded=store.loaded_library(),
         skew_s=(began + ended) / 2 - server_ms / 1000,
         rtt_s=(ended - began) / 2,
-        gate=store.observe().gate.drain_state,
+        gate=gate,
+        unread=unread,
+        lived=lived,
+        strange=_strange(store),
         stored=store.settings(),
         own_digest=settings.contract.digest() if own_file else None,
         own_library=functions.LIBRARY,
         own_code=functions.digest_of(functions.library()),
         resolver_url=settings.reconcile.http_url is not None,
     )
+
+
+def _gate(store: Store) -> tuple[str, str, bool]:
+    """Give the gate's state, why the queue's figures can't be read (or ''), and whether it has counted anything."""
+    try:
+        telemetry = store.observe()
+    except StoreRejected as error:
+        return "", str(error), True
+    return telemetry.gate.drain_state, "", bool(telemetry.counters)
+
+
+def _strange(store: Store) -> StrangeKeys | None:
+    try:
+        return store.strange_keys()
+    except StoreRejected:
+        return None  # SCAN or TYPE is not allowed to this user
 
 
 def _print(findings: tuple[Finding, ...], lost: tuple[Loss, ...]) -> None:

@@ -26,7 +26,7 @@ from sluicegate.console import (
     person,
     settings_of,
 )
-from sluicegate.errors import StoreError
+from sluicegate.errors import SluicegateError, StoreError
 from sluicegate.producer import Producer
 from sluicegate.queue_sentences import decision_sentence, job_lines, stats_body, stats_lines
 from sluicegate.redis_address import ELSEWHERE, place
@@ -53,10 +53,13 @@ def init(
     contract = loaded.contract
     with opened(loaded) as store:
         answer = store.init_queue(contract.for_redis(), contract.digest(), who.name, who.reason)
+    if answer.answer == "old_layout":
+        raise _old_layout(loaded.queue, (answer.why,))
     if answer.answer != "moved":
         raise fail(
             f"Queue {loaded.queue} exists already: the key {answer.why} is there.",
-            f"`{remedies.QUEUE_APPLY}` changes its contract, `sluicegate gate open` its gate.",
+            f"`{remedies.QUEUE_APPLY}` changes its contract or writes a lost one anew; "
+            f"then `{remedies.GATE_OPEN}` opens its gate.",
         )
     typer.echo(f"Queue {loaded.queue} is open, with contract {contract.digest()}.")
 
@@ -69,6 +72,7 @@ def apply(
     who = person(actor, reason)
     loaded = contract_of(settings, redis_url, queue, "sluicegate queue apply")
     contract = loaded.contract
+    _check_layout(loaded)
     with opened(loaded) as store:
         store.load()
         answer = store.apply_settings(contract.for_redis(), contract.digest(), who.name, who.reason)
@@ -84,10 +88,33 @@ def upgrade(
 ) -> None:
     """Replace the server's function library by this version's, for all its queues; when no older process is left."""
     who = person(actor, reason)
-    with opened(settings_of(settings, redis_url, queue)) as store:
+    loaded = settings_of(settings, redis_url, queue)
+    _check_layout(loaded)
+    with opened(loaded) as store:
         was, now = store.replace_library(who.name, who.reason)
     done = f"is {now} now; it was {was}" if was != now else f"was {now} already"
     typer.echo(f"The function library {functions.LIBRARY} {done}.")
+
+
+def _check_layout(settings: Settings) -> None:
+    """Raise where the queue holds what version 1 of the layout wrote: under this version it would be forgotten.
+
+    A reader brings its own source, whatever library the server has.
+    """
+    with opened(settings, read_only=True) as store:
+        old = store.strange_keys().old
+    if old:
+        raise _old_layout(settings.queue, old)
+
+
+def _old_layout(queue: str, old: tuple[str, ...]) -> SluicegateError:
+    more = f" and {len(old) - 1} more" if len(old) > 1 else ""
+    return fail(
+        f"Queue {queue} was written by version 1 of Sluicegate's layout: the key {old[0]}{more} is there, and this "
+        "version would forget its jobs and its decisions.",
+        "Let that version finish its jobs, then open the queue anew on an empty database or under another name "
+        "(`--queue NAME`).",
+    )
 
 
 @app.command(epilog="Example: sluicegate queue stats --json")

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from sluicegate.errors import OtherLibrary, SluicegateError, StoreRejected, StoreUnavailable, UsageError
+from sluicegate.errors import OtherLibrary, SluicegateError, StoreFull, StoreRejected, StoreUnavailable, UsageError
 from sluicegate.generated import outdated, write
 from sluicegate.redis_address import ELSEWHERE, place
 from sluicegate.remedies import BY_NAME
@@ -116,7 +116,7 @@ def opened(settings: Settings, *, read_only: bool = False) -> Iterator[Store]:
         raise SluicegateError(
             f"The queue's server at {place(settings)} does not answer: {_first_line(error)}\n{ELSEWHERE}"
         ) from error
-    except OtherLibrary as error:
+    except (OtherLibrary, StoreFull) as error:
         raise SluicegateError(str(error)) from error
     except StoreRejected as error:
         raise SluicegateError(

@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from sluicegate.keys import DEFAULT_QUEUE
-from sluicegate.remedies import QUEUE_APPLY, QUEUE_INIT, QUEUE_UPGRADE
+from sluicegate.remedies import QUEUE_APPLY, QUEUE_INIT, QUEUE_UPGRADE, REBUILD
+from sluicegate.replies import StrangeKeys
+
+_NONE_STRANGE = StrangeKeys()
 
 
 class Level(StrEnum):
@@ -40,7 +43,8 @@ class Seen:
 
     info and config as the server names things; libraries by name, and loaded the digest of the code under this
     version's name; skew_s is this machine's clock minus the server's, known to within rtt_s. Without a settings file of
-    one's own, own_digest is None.
+    one's own, own_digest is None. `unread` says why the figures can't be read; `gate` is empty then.
+    `lived`: something was counted here.
     """
 
     queue: str
@@ -56,6 +60,9 @@ class Seen:
     own_library: str
     own_code: str
     resolver_url: bool
+    unread: str = ""
+    lived: bool = False
+    strange: StrangeKeys | None = _NONE_STRANGE
 
     def value(self, info_name: str, config_name: str = "") -> str | None:
         """Give a setting from INFO, which needs no permission of its own, else from CONFIG."""
@@ -227,6 +234,13 @@ def _are(libraries: tuple[str, ...]) -> str:
 
 
 def _queue(seen: Seen) -> Iterator[Finding]:
+    if "contract" not in seen.stored and seen.lived:
+        apply, open_gate = REBUILD
+        hint = f"`{apply}` writes it anew, then `{open_gate}` opens the gate."
+        yield Finding(
+            Level.FIX, "queue", f"Queue {seen.queue} has lost its contract; its jobs are not forgotten.", hint
+        )
+        return
     if "contract" not in seen.stored:
         hint = f"`{QUEUE_INIT}` opens it, `sluicegate queue restore` brings it back."
         yield Finding(Level.WARN, "queue", f"Queue {seen.queue} is not open.", hint)
@@ -244,7 +258,10 @@ def _queue(seen: Seen) -> Iterator[Finding]:
             f"Contract {digest} is in force; these settings hold {seen.own_digest}.",
             f"`sluicegate queue settings --settings FILE` shows both, `{QUEUE_APPLY}` puts these into force.",
         )
-    yield Finding(Level.NOTE, "gate", f"The gate is in {seen.gate}.")
+    if seen.unread:
+        yield Finding(Level.FIX, "gate", f"The figures can't be read, so nobody watches: {seen.unread}", _UNREAD_HINT)
+    else:
+        yield Finding(Level.NOTE, "gate", f"The gate is in {seen.gate}.")
     yield from _effects(seen)
 
 
@@ -262,6 +279,36 @@ def _effects(seen: Seen) -> Iterator[Finding]:
         yield Finding(Level.NOTE if seen.resolver_url else Level.WARN, "effects", said, hint)
 
 
+_UNREAD_HINT = "Look at the findings on keys: one of the wrong type stops every look at the queue."
+# So many are named one by one.
+_NAMED = 20
+
+
+def _keys(seen: Seen) -> Iterator[Finding]:
+    if seen.strange is None:
+        yield Finding(Level.UNSEEN, "keys", "The types of the queue's keys are not shown.", _ASK_KEYS)
+        return
+    for name, kind, wanted in seen.strange.wrong[:_NAMED]:
+        yield Finding(
+            Level.FIX,
+            "keys",
+            f"The key {name} is of type {kind}, not {wanted}: whoever wrote it has overwritten what stood there.",
+            f"`RENAME {name} aside:{name}` lets the queue go on without it; jobs that were named only there stay as "
+            "records (`sluicegate queue show JOB`), and no worker finds them.",
+        )
+    if len(seen.strange.wrong) > _NAMED:
+        more = len(seen.strange.wrong) - _NAMED
+        yield Finding(
+            Level.FIX, "keys", f"{more} more keys are of a wrong type.", "Rename those above, then look again."
+        )
+    if old := seen.strange.old:
+        hint = "Let that version finish its jobs, then use an empty database or another queue name."
+        said = f"{len(old)} keys were written by version 1 of the layout, such as {old[0]}: this version reads none."
+        yield Finding(Level.FIX, "layout", said, hint)
+    if not seen.strange.wrong:
+        yield Finding(Level.OK, "keys", "Every key of the queue is of its type.")
+
+
 # Deadlines given as instants are wrong by the skew; past the margin jobs are started that can't end in time.
 _SKEW_NOTED_S = 0.5
 _SKEW_TOO_FAR_S = 2.0
@@ -277,6 +324,7 @@ def _clocks(seen: Seen) -> Iterator[Finding]:
         yield Finding(Level.WARN if skew_s > _SKEW_NOTED_S else Level.OK, "clock", said)
 
 
+_ASK_KEYS = "A user with SCAN and TYPE sees them."
 _ASK = "A user with INFO and CONFIG|GET sees it; or look at the server's configuration file."
 _LOOKS: tuple[Callable[[Seen], Iterator[Finding]], ...] = (
     _persistence,
@@ -286,5 +334,6 @@ _LOOKS: tuple[Callable[[Seen], Iterator[Finding]], ...] = (
     _cluster,
     _library,
     _queue,
+    _keys,
     _clocks,
 )

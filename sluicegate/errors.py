@@ -9,7 +9,8 @@
     └── StoreError            the queue's server did not do what was asked
         ├── StoreUnavailable  no answer in time, refused, loading, or the connection broke: the outcome is not known
         └── StoreRejected     the server answered with an error (no permission, out of memory, wrong type)
-            └── OtherLibrary  the server has other code under the library's name, without the command that was asked for
+            ├── OtherLibrary  the server has other code under the library's name, without the command that was asked for
+            └── StoreFull     the server's memory is full: what adds jobs is refused, everything else goes on
 
 A refusal that the caller must handle (an admission, a gate move, a lost race) is a value, never one of these.
 """
@@ -63,3 +64,7 @@ class StoreRejected(StoreError):
 
 class OtherLibrary(StoreRejected):
     """Say which code the server has and which is needed, and what to do."""
+
+
+class StoreFull(StoreRejected):
+    """Say that the server takes no more data, and what makes room."""

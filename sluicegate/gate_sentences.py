@@ -44,6 +44,12 @@ _PIN_UNBLOCKS = {
 }
 
 
+_REBUILD = (
+    f"A queue lived here, and its contract and gate are lost: `{remedies.REBUILD[0]}` writes the contract anew, then "
+    f"`{remedies.REBUILD[1]}` opens the gate."
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Said:
     """Hold what a command says: whether it did what was asked, a sentence, and the command that unblocks it."""
@@ -89,6 +95,18 @@ def gate_lines(telemetry: Telemetry, history: RunHistory | None = None) -> Itera
     yield from unblocks(telemetry, history)
 
 
+def lost_its_keys(telemetry: Telemetry) -> bool:
+    """Say whether a queue lived here of which contract and gate are gone: what it counted is left."""
+    return not telemetry.gate.initialised and bool(telemetry.counters)
+
+
+def opening(telemetry: Telemetry) -> str:
+    """Give the command, or the two, that open a queue whose gate was never opened or is lost."""
+    if telemetry.gate.initialised or lost_its_keys(telemetry):
+        return ", then ".join(remedies.REBUILD)
+    return remedies.QUEUE_INIT
+
+
 def silent(gate: GateView) -> bool:
     """Say whether an open gate admits nothing: no controller has looked for too long (SPEC §6)."""
     return gate.readable and gate.drain_state == DrainState.ADMIT and gate.admission_ratio == 0
@@ -110,10 +128,13 @@ def unblocks(telemetry: Telemetry, history: RunHistory | None = None) -> Iterato
             f"then {_ACKNOWLEDGE}; `gate open` acknowledges them, too."
         )
     if gate.initialised and not telemetry.settings_digest:
-        yield f"The stored contract is lost: `{remedies.QUEUE_APPLY}` writes it anew."
+        yield f"The stored contract is lost: `{remedies.QUEUE_APPLY}` writes it anew; then the gate can be opened."
     if gate.run is not None:
         yield from run_unblocks(gate.run, waits_of(history))
     elif gate.pin is not None:
+        if lost_its_keys(telemetry):
+            yield _REBUILD
+            return
         yield _PIN_UNBLOCKS.get(_pin(gate.pin), f"It is pinned: {_OPEN}.")
     else:
         yield from _unpinned(gate)

@@ -35,7 +35,7 @@ class Trouble(StrEnum):
     BODY_TOO_LARGE = "body_too_large"  # the caller: store the payload elsewhere
     BODY_TOO_SLOW = "body_too_slow"  # the caller: send it again
     NOT_JSON_TYPE = "not_json_type"  # the caller: send the content type
-    MALFORMED = RefusalReason.MALFORMED.value  # the caller: a field breaks its bound
+    MALFORMED = "malformed"  # the caller: a field breaks its bound
     UNAUTHORIZED = "unauthorized"  # the caller: send the token
     NO_SUCH_JOB = "no_such_job"  # nobody
     NO_SUCH_PATH = "no_such_path"  # the caller

@@ -5,9 +5,13 @@ The functions build the same names from the prefix; a test compares the two.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 DEFAULT_QUEUE = "default"
+# A run's journal lies under the run's own name: how such a name begins and ends.
+_JOURNAL = ("run:", ":journal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,7 @@ class Keys:
         return f"{self.prefix}run:{run_id}"
 
     def journal(self, run_id: str) -> str:
-        return f"{self.prefix}run:{run_id}:journal"
+        return f"{self.prefix}run:{run_id}{_JOURNAL[1]}"
 
     def failed(self, date: str) -> str:
         return f"{self.prefix}failed:{date}"
@@ -83,25 +87,57 @@ BREAKER = "breaker"
 INBOX = "inbox"
 EPISODES_OPEN = "episodes:open"
 
-# What further keys begin with; an id, a class, a key, a date or a bucket follows.
-FAMILIES: tuple[str, ...] = (
-    "approval:",
-    "cooldown:",
-    "counters:",
-    "done:",
-    "episode:",
-    "failed:",
-    "job:",
-    "payload:",
-    "provider:",
-    "queue:blocked:",
-    "queue:delayed:",
-    "queue:delayed:cost:",
-    "queue:fifo:",
-    "queue:ready:",
-    "queue:unknown:",
-    "run:",
-    "running:",
-    "running:cost:",
-    "worker:",
-)
+
+class KeyType(StrEnum):
+    """Name what TYPE says of a key."""
+
+    STRING = "string"
+    LIST = "list"
+    SET = "set"
+    ZSET = "zset"
+    HASH = "hash"
+    STREAM = "stream"
+
+
+# What each of those keys is.
+TYPES: Mapping[str, KeyType] = {
+    **dict.fromkeys((DRAIN_STATE, ADMISSION, ROLLBACK_REASON, CANARY_OK_COUNT), KeyType.STRING),
+    **dict.fromkeys((EPOCH, SEEN, SNAPSHOT, KILL, BREAKER, LOCK_RUN), KeyType.STRING),
+    **dict.fromkeys((GATE, DECISION, DUPLICATES, ENDPOINT, SETTINGS, COUNTERS, LOCK_CONTROLLER), KeyType.HASH),
+    **dict.fromkeys((GATE_LOG, RECONCILE_LOG, INBOX), KeyType.STREAM),
+    **dict.fromkeys((PENDING, WAKE), KeyType.LIST),
+    PAIRS: KeyType.SET,
+    **dict.fromkeys((DELAYED, LEASES, UNKNOWN, BLOCKED, CANARY, RUNNING_CANARY, REFUSALS), KeyType.ZSET),
+    **dict.fromkeys((WORKERS, RUNS_LIVE, RUNS_RECENT, EPISODES_OPEN), KeyType.ZSET),
+}
+# What further keys begin with, and what they are; an id, a class, a key, a date or a bucket follows.
+FAMILY_TYPES: Mapping[str, KeyType] = {
+    "approval:": KeyType.HASH,
+    "cooldown:": KeyType.STRING,
+    "counters:": KeyType.HASH,
+    "done:": KeyType.HASH,
+    "episode:": KeyType.HASH,
+    "failed:": KeyType.LIST,
+    "job:": KeyType.HASH,
+    "payload:": KeyType.STRING,
+    "provider:": KeyType.HASH,
+    "queue:blocked:": KeyType.ZSET,
+    "queue:delayed:": KeyType.ZSET,
+    "queue:delayed:cost:": KeyType.ZSET,
+    "queue:fifo:": KeyType.ZSET,
+    "queue:ready:": KeyType.ZSET,
+    "queue:unknown:": KeyType.ZSET,
+    "run:": KeyType.HASH,
+    "running:": KeyType.ZSET,
+    "running:cost:": KeyType.ZSET,
+    "worker:": KeyType.HASH,
+}
+FAMILIES: tuple[str, ...] = tuple(FAMILY_TYPES)
+# Version 1 of the layout had these; what a queue of that version holds is not read by this one.
+OLD_NAMES: tuple[str, ...] = ("queue:enqueued", "queue:deadlines")
+
+
+def families() -> list[tuple[str, str, str]]:
+    """Give how names begin and end, and their type; the first that fits counts."""
+    longest_first = sorted(FAMILY_TYPES.items(), key=lambda family: -len(family[0]))
+    return [(*_JOURNAL, KeyType.STREAM.value), *((start, "", kind.value) for start, kind in longest_first)]

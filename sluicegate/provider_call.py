@@ -104,6 +104,8 @@ def parse_retry_after(value: str | None, now_s: Callable[[], float]) -> float | 
 
 
 def _checked(url: str) -> httpx.URL:
+    if any(character.isspace() or not character.isprintable() for character in url):
+        raise UsageError(f"The provider's address {url!r} holds a space or a control character.", _URL_HINT)
     try:
         base = httpx.URL(url)
     except httpx.InvalidURL as error:

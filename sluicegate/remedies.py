@@ -9,6 +9,8 @@ QUEUE_APPLY = f"sluicegate queue apply --settings FILE {BY_NAME}"
 QUEUE_UPGRADE = f"sluicegate queue upgrade {BY_NAME}"
 GATE_OPEN = f"sluicegate gate open {BY_NAME}"
 GATE_OPEN_END_RUN = f"sluicegate gate open --end-run {BY_NAME}"
+# What brings a queue back whose control keys are lost while its jobs are not: the one, then the other.
+REBUILD = (QUEUE_APPLY, GATE_OPEN)
 GATE_RELEASE = f"sluicegate gate release {BY_NAME}"
 GATE_ACKNOWLEDGE = f"sluicegate gate acknowledge {BY_NAME}"
 RUN = f"sluicegate automation run drain-and-recover {BY_NAME}"

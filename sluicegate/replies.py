@@ -27,6 +27,22 @@ def rows(body: Body, name: str) -> list[Any]:
 
 
 @dataclass(frozen=True, slots=True)
+class StrangeKeys:
+    """Hold the keys of a queue that nothing can read as they are.
+
+    wrong: name, type and the type it should have; old: those of version 1 of the layout.
+    """
+
+    wrong: tuple[tuple[str, str, str], ...] = ()
+    old: tuple[str, ...] = ()
+
+    def more(self, body: Body) -> StrangeKeys:
+        """Add what a further part of the keys brought; one may come twice, for keys move while they are walked."""
+        wrong = dict.fromkeys((*self.wrong, *((name, kind, wanted) for name, kind, wanted in rows(body, "wrong"))))
+        return StrangeKeys(tuple(wrong), tuple(dict.fromkeys((*self.old, *rows(body, "old")))))
+
+
+@dataclass(frozen=True, slots=True)
 class JobEvent:
     """Report one job that was expired, or lost with its lease; slack in seconds."""
 

@@ -17,7 +17,7 @@ import redis
 
 from sluicegate import functions, keys, redis_clients, replies
 from sluicegate.admission import Decision
-from sluicegate.errors import OtherLibrary, StoreRejected, StoreUnavailable, UsageError
+from sluicegate.errors import OtherLibrary, StoreFull, StoreRejected, StoreUnavailable, UsageError
 from sluicegate.keys import Keys
 from sluicegate.redis_clients import Access
 from sluicegate.redis_servers import Cluster, OneServer, Server
@@ -98,7 +98,10 @@ class Store:
     # The contract and the gate.
 
     def init_queue(self, contract: str, digest: str, actor: str, reason: str) -> replies.GateAnswer:
-        """Open a new queue; `not_empty` where a queue lives already, `why` naming the key found."""
+        """Open a new queue; `not_empty` where one lives already, `old_layout` where one of version 1 does.
+
+        `why` names the key found.
+        """
         self.load()
         body = self._call("init", {"contract": contract, "digest": digest, "actor": actor, "reason": reason})
         return replies.GateAnswer(
@@ -109,7 +112,7 @@ class Store:
         )
 
     def apply_settings(self, contract: str, digest: str, actor: str, reason: str) -> str:
-        """Replace the stored contract; gives moved, unchanged or unreadable."""
+        """Replace the stored contract; gives moved, unchanged, unreadable or old_layout."""
         body = self._call("apply_settings", {"contract": contract, "digest": digest, "actor": actor, "reason": reason})
         return str(body["answer"])
 
@@ -359,7 +362,20 @@ class Store:
 
     def server_time_ms(self) -> int:
         """Give the server's clock: an answer of the library, so no permission beyond it is needed."""
-        return int(self._call("snapshot", {})["at"])
+        return int(self._call("clock", {})["at"])
+
+    def strange_keys(self) -> replies.StrangeKeys:
+        """Go through the server's keys; gives those of this queue that have another type, or are of version 1.
+
+        It reads about 500 keys a call, so it takes long on a large server and holds it up nowhere.
+        """
+        types = {name: kind.value for name, kind in keys.TYPES.items()}
+        found, cursor = replies.StrangeKeys(), "0"
+        while True:
+            page = self._call("wrong_types", {"cursor": cursor, "types": types, "families": keys.families()})
+            found, cursor = found.more(page), str(page["cursor"])
+            if cursor == "0":
+                return found
 
     def server_info(self) -> Mapping[str, str] | None:
         """Give all of INFO as text."""
@@ -574,4 +590,10 @@ def _translated(error: redis.exceptions.RedisError) -> StoreUnavailable | StoreR
         )
     if isinstance(error, redis.exceptions.AskError):
         return StoreUnavailable("The queue's slot is being moved to another node of the cluster.")
+    # Inside a function the server's word for it is only part of the text.
+    if isinstance(error, redis.exceptions.OutOfMemoryError) or "OOM " in str(error):
+        return StoreFull(
+            f"The server's memory is full, so it takes no new job: {error}\n"
+            "Jobs that are there go on, and make room as they end; `CONFIG SET maxmemory` with more makes room at once."
+        )
     return StoreRejected(str(error))

@@ -17,6 +17,8 @@ _RESERVED_PREFIX = "canary:"
 MAX_KEY = 200
 MAX_CLASS = 64
 MAX_PAYLOAD_BYTES = 262_144
+# In ms it is still a whole number that every client reads exactly.
+_FARTHEST_S = 1e11
 
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _RANDOM_BITS = 80
@@ -133,8 +135,11 @@ def _milliseconds(name: str, seconds: float | None) -> int:
     if seconds is None:
         return 0
     # The comparison is false for NaN, and the bound keeps the sum with now exact.
-    if not 0 < seconds < 1e11:
-        raise UsageError(f"{name} is {seconds}, not a time above 0 s.", "Leave it out to get the class's own deadline.")
+    if not 0 < seconds < _FARTHEST_S:
+        raise UsageError(
+            f"{name} is {seconds:g}, not a time above 0 s and below {_FARTHEST_S:g} s.",
+            "Leave it out to get the class's own deadline.",
+        )
     return max(1, round(seconds * 1000))
 
 

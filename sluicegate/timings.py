@@ -59,6 +59,8 @@ def check_pairs(timings: Timings) -> None:
         ("call_timeout_min_s", "call_timeout_max_s"),
         ("backoff_first_s", "backoff_max_s"),
         ("reject_dwell_s", "reject_dwell_max_s"),
+        # Or admission would close between two looks of a controller that is well.
+        ("tick_s", "controller_silent_s"),
     ):
         if getattr(timings, least) > getattr(timings, most):
             raise ValueError(f"{least} is {getattr(timings, least):g}, above {most} of {getattr(timings, most):g}")

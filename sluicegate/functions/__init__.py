@@ -32,6 +32,7 @@ _ORDER = (
     "restore",
     "failures",
     "episode",
+    "keys",
 )
 
 

@@ -1,9 +1,19 @@
 -- init {contract, digest, actor, reason}: open a new queue. Named, logged; refused where anything of a queue exists.
--- -> {answer = moved | not_empty, found = key}
+-- -> {answer = moved | not_empty | old_layout, found = key}
 local TRACES = { 'queue:pending', 'queue:pairs', 'queue:delayed', 'queue:leases', 'queue:unknown',
   'queue:blocked', 'queue:canary', 'queue:settings', 'drain_state', 'admission', 'rollback_reason', 'canary_ok_count',
   'control:gate', 'control:epoch', 'control:log', 'control:duplicates', 'reconcile:log', 'counters', 'runs:live',
   'runs:recent', 'lock:run', 'queue:refusals' }
+
+-- What only version 1 of the layout had: nothing here reads what such a queue holds.
+local OLD_TRACES = { 'queue:enqueued', 'queue:deadlines' }
+
+local function old_trace(q)
+  for _, name in ipairs(OLD_TRACES) do
+    if redis.call('EXISTS', q.p .. name) == 1 then return q.p .. name end
+  end
+  return nil
+end
 
 -- The first key found of a queue that lives, or lived, under this prefix, or nil.
 local function trace(q)
@@ -14,7 +24,8 @@ local function trace(q)
 end
 
 function commands.init(q)
-  local p, found = q.p, trace(q)
+  local p, old, found = q.p, old_trace(q), trace(q)
+  if old then return { answer = 'old_layout', found = old } end
   if found then return { answer = 'not_empty', found = found } end
   redis.call('HSET', p .. 'queue:settings', 'contract', q.a.contract, 'digest', q.a.digest, 'actor', q.a.actor, 'reason',
     q.a.reason, 'at', digits(q.now))
@@ -29,8 +40,9 @@ end
 -- apply {contract, digest, actor, reason}: replace the stored contract of a queue that exists. Named, logged. Where the
 -- gate's records are gone but jobs are left, it is the first step back: the gate then reads as unreadable, and a named
 -- person may open it.
--- -> {answer = moved | unchanged | unreadable, was = digest}
+-- -> {answer = moved | unchanged | unreadable | old_layout, was = digest}
 function commands.apply_settings(q)
+  if old_trace(q) then return { answer = 'old_layout' } end
   local g = G.read(q)
   if g.stored == 'uninitialised' and not trace(q) then return { answer = 'unreadable' } end
   local was, kept = q.s and settings_digest or '', q.s and J.keeps_list(q)

@@ -359,6 +359,10 @@ def test_runs_are_opened_approved_and_aborted_by_name_over_http(redis_url: str, 
         async with Parts(redis_url, quick(tmp_path), workers=0) as parts, served(parts) as client:
             refused = await client.post("/v1/runs", json={"runbook": RECOVERY.name, "actor": "", "reason": "x"})
             assert refused.status_code == 422
+            for text in ("ada\x1b[2J", "ada\n", "a\x00da", "ada\x7f", "a\x85da", "a\u2028da"):
+                for spoilt in ({**named, "actor": text}, {**named, "reason": text}):
+                    refused = await client.post("/v1/runs", json={"runbook": RECOVERY.name, **spoilt})
+                    assert refused.status_code == 422, text
             assert (await client.post("/v1/runs", json={"runbook": "nope", **named})).status_code == 404
             opened = await client.post("/v1/runs", json={"runbook": RECOVERY.name, **named})
             assert opened.status_code == 202

@@ -65,6 +65,7 @@ def test_a_server_without_an_append_only_file_must_be_fixed(
         "settings": "ok",
         "gate": "note",
         "effects": "warn",
+        "keys": "ok",
         "clock": levels["clock"],
     }
     assert {loss["happens"]: loss["lost"] for loss in body["losses"]}["the server process is killed"] == "everything"

@@ -98,6 +98,7 @@ def test_the_lists_of_keys_that_init_and_snapshot_walk_hold_nothing_else(client:
     named = {value for name, value in vars(keys).items() if name.isupper() and isinstance(value, str)}
 
     assert set(value_of(client, "TRACES")) <= named
+    assert tuple(value_of(client, "OLD_TRACES")) == keys.OLD_NAMES
     assert set(value_of(client, "CONTAINERS")) <= named
 
 

@@ -182,7 +182,7 @@ def test_a_closed_gate_is_503_until_the_refusal_is_due_and_the_job_keeps_its_id(
 
 
 def test_a_silent_controller_is_503(open_queue: OpenQueueFunction) -> None:
-    queue = open_queue(timings={"controller_silent_s": 0.05})
+    queue = open_queue(timings={"controller_silent_s": 0.05, "tick_s": 0.05})
     with ServedQueue(queue.store) as served:
         wait_until(lambda: served.post(str(time.monotonic_ns())).status_code == 503, "the silence")
         refusal(served.post("k1"), 503, "controller_silent", "6")

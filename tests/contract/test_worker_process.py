@@ -133,6 +133,7 @@ def test_a_restart_of_the_server_is_outlived_with_all_jobs(
     ("options", "sentence"),
     [
         (("--provider-url", "ftp://nowhere"), "The provider's address 'ftp://nowhere' is not an HTTP address."),
+        (("--provider-url", "http://no where"), "The provider's address 'http://no where' holds a space"),
         (("--redis-url", "http://nowhere"), "This is not a Redis address."),
         (("--max-inflight", "0"), "worker.max_inflight 0 is not valid"),
         (("--queue", "No Name"), "queue 'No Name' is not valid"),

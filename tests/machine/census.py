@@ -16,9 +16,8 @@ KINDS = (
     "admit", "claim", "intent", "renew", "settle", "sweep", "promote", "reconcile", "duplicate", "order", "lead",
     "tick", "move_gate", "open_run", "claim_run", "commit_step", "hand_edit", "wait", "crash", "race", "repeat",
 )  # fmt: skip
-# Nothing gives `malformed` yet.
 REFUSALS = (
-    *(reason.value for reason in RefusalReason if reason is not RefusalReason.MALFORMED),
+    *(reason.value for reason in RefusalReason),
     f"{LIMITED}_limit",
     f"{COST_CLASS}_limit",
 )

@@ -9,7 +9,7 @@ import pytest
 
 from sluicegate.gate import DrainState, PinReason
 from sluicegate.gate_events import Answer, Order
-from sluicegate.gate_sentences import gate_lines, order_said, unblocks
+from sluicegate.gate_sentences import gate_lines, opening, order_said, unblocks
 from sluicegate.replies import GateAnswer, JournalEntry, RunHistory, RunRecord
 from sluicegate.telemetry import GateView, Telemetry
 from tests.readings import EMPTY, OPEN_GATE, live
@@ -120,3 +120,25 @@ def test_keys_that_contradict_each_other_were_set_by_hand() -> None:
     assert "Set by hand: drain_state drain, admission open." in text
     assert "by ada" not in text
     assert "by ada (init)" in "\n".join(gate_lines(EMPTY))
+
+
+def test_a_queue_that_lost_its_keys_and_not_its_jobs_is_opened_by_apply_and_then_by_gate_open() -> None:
+    lost = replace(OPEN_GATE, drain_state="drain", readable=False, initialised=False, pin="uninitialised")
+    counted = replace(telemetry(lost), counters={"admitted": 3}, settings_digest="")
+    (line,) = unblocks(counted)
+    apply, opens = (line.find(f"`sluicegate {word} ") for word in ("queue apply --settings FILE", "gate open"))
+    assert 0 < apply < opens
+    assert opening(counted) == (
+        "sluicegate queue apply --settings FILE --as NAME --reason WHY, then "
+        "sluicegate gate open --as NAME --reason WHY"
+    )
+    never = replace(counted, counters={})
+    assert "`sluicegate queue init " in next(unblocks(never))
+    assert opening(never).startswith("sluicegate queue init ")
+
+
+def test_a_lost_contract_is_written_anew_before_the_gate_is_opened() -> None:
+    lost = closed(DrainState.DRAIN, readable=False, pin="control_data_lost")
+    first, second = unblocks(replace(telemetry(lost), settings_digest=""))
+    assert "`sluicegate queue apply " in first
+    assert "`sluicegate gate open " in second

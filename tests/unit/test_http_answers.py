@@ -26,7 +26,6 @@ REFUSALS = [
     (RefusalReason.DEADLINE_UNREACHABLE, None, 422),
     (RefusalReason.UNKNOWN_CLASS, None, 422),
     (RefusalReason.CONFLICT, None, 422),
-    (RefusalReason.MALFORMED, None, 422),
     ("browser_limit", 15.0, 429),
     ("lint-fix_limit", 15.0, 429),
     ("a_reason_of_tomorrow", 5.0, 503),

@@ -403,6 +403,7 @@ def test_the_port_of_the_environment_is_that_of_whichever_service_the_process_is
         ("call_timeout_min_s", "call_timeout_max_s"),
         ("backoff_first_s", "backoff_max_s"),
         ("reject_dwell_s", "reject_dwell_max_s"),
+        ("tick_s", "controller_silent_s"),
     ],
 )
 def test_a_least_above_its_most_is_refused(least: str, most: str) -> None:

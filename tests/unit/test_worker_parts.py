@@ -142,7 +142,21 @@ def test_a_canary_says_so_in_its_body() -> None:
     assert body_of(JOB) == b'{"job_id":"j1","class":"lint-fix","payload":"{\\"a\\":1}","canary":true}'
 
 
-@pytest.mark.parametrize("url", ["nowhere", "ftp://x", "http://", "http://[::1", ""])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "nowhere",
+        "ftp://x",
+        "http://",
+        "http://[::1",
+        "",
+        "http://a b:80",
+        "http://a/b c",
+        " http://a",
+        "http://a\n",
+        "http://\x1ba",
+    ],
+)
 def test_an_address_that_is_no_http_address_is_refused(url: str) -> None:
     with pytest.raises(UsageError, match="The provider's address"):
         ProviderCall(url)

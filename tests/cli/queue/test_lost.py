@@ -1,0 +1,68 @@
+"""A queue that lost its control keys, or whose server is full: each command says which one comes next, and it does."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from sluicegate import keys
+from sluicegate.__main__ import dispatch
+from tests.contract.test_doctor import settings_for
+from tests.queues import OpenQueue
+
+_APPLY, _OPEN = "sluicegate queue apply --settings FILE", "sluicegate gate open"
+CONTROL_KEYS = (keys.SETTINGS, keys.GATE, keys.EPOCH, keys.DRAIN_STATE, keys.ADMISSION)
+
+
+@pytest.fixture(autouse=True)
+def _path_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+
+def commands_in(text: str) -> list[str]:
+    """Give apply and open as they are named in a text, in its order."""
+    found = re.findall(r"`(sluicegate (?:queue apply|gate open|queue init)[^`]*)`", text)
+    return [command.partition(" --as")[0] for command in found]
+
+
+@pytest.mark.parametrize(
+    "lost", [CONTROL_KEYS, (keys.SETTINGS,), (keys.SETTINGS, keys.GATE)], ids=["all", "contract", "both"]
+)
+def test_after_a_loss_the_hints_lead_through_apply_to_an_open_gate(
+    queue: OpenQueue, lost: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job_id = queue.accepted()
+    settings = ("--settings", str(settings_for(queue, tmp_path)))
+    by_name = ("--as", "ada", "--reason", "all was lost")
+    queue.client.delete(*lost)
+
+    assert dispatch(["gate", "show", *settings]) == 0
+    assert commands_in(capsys.readouterr().out)[:2] == [_APPLY, _OPEN]
+    assert dispatch(["gate", "open", *by_name, *settings]) == 1
+    assert commands_in(capsys.readouterr().err)[:2] == [_APPLY, _OPEN]
+    assert dispatch(["queue", "init", *by_name, *settings]) == 1
+    assert commands_in(capsys.readouterr().err) == [_APPLY, _OPEN]
+    assert dispatch(["queue", "doctor", *settings]) == 1
+    assert commands_in(capsys.readouterr().out)[:1] == [_APPLY]
+
+    assert dispatch(["queue", "apply", *by_name, *settings]) == 0
+    assert dispatch(["gate", "open", *by_name, *settings]) == 0
+    assert [job.job_id for job in queue.claim().jobs] == [job_id]
+
+
+def test_a_full_server_refuses_a_job_with_what_makes_room(
+    queue: OpenQueue, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = ("--settings", str(settings_for(queue, tmp_path)))
+    queue.client.config_set("maxmemory", 1)
+    try:
+        assert dispatch(["queue", "submit", "lint-fix", "{}", *settings]) == 1
+    finally:
+        queue.client.config_set("maxmemory", 0)
+    sentence, hint = capsys.readouterr().err.splitlines()
+    assert sentence.startswith("The server's memory is full, so it takes no new job: ")
+    assert "`CONFIG SET maxmemory`" in hint
+    assert dispatch(["queue", "submit", "lint-fix", "{}", *settings]) == 0
