@@ -28,7 +28,7 @@ slow: setup ## Run the tests that are too long for `make test`: every scenario o
 gate-rows: setup ## Run every row of the gate's table through the functions, on both servers (minutes); `make test` takes a sample
 	@GATE_ROWS=all $(BIN)/python -m pytest -q -n 2 tests/contract/test_gate_rows.py -k rows_end_as
 
-scenarios: setup ## Run every scenario of the drill, fast, on Redis and on Valkey (about 15 minutes)
+scenarios: setup ## Run every scenario of the drill, fast, on Redis and on Valkey (about 20 minutes)
 	@scripts/test "slow" tests/e2e/test_drill_scenarios.py $(PYTEST_ARGS)
 
 check: setup ## Check format, lint, types, import directions, generated files and the wheel

@@ -24,10 +24,39 @@ function J.expire_ready(q, due, limit, cause)
   return expired, more
 end
 
+-- What a look takes in of one index; the rest is for the next sweep.
+local RUNNING_LOOKED_AT = 200
+
+-- Go through an index of running jobs: an entry whose record says otherwise is dropped, one whose lease entry somebody
+-- took away gets it back as its record has it, or it would run for ever: the next lines find it once that has passed.
+local function mend_running(q, key)
+  for _, id in ipairs(redis.call('ZRANGE', key, 0, RUNNING_LOOKED_AT - 1)) do
+    if not redis.call('ZSCORE', q.p .. 'queue:leases', id) then
+      local job = J.named(q, key, id, 'running')
+      if job then
+        redis.call('ZADD', q.p .. 'queue:leases', digits(tonumber(job.lease_end) or 0), id)
+        put('XADD', q.p .. 'reconcile:log', 'MAXLEN', '~', '10000', '*', 'at', digits(q.now), 'kind', 'lease_put_back',
+          'job', id, 'note', 'it was running, and queue:leases did not name it')
+      end
+    end
+  end
+end
+
+-- The leases and the indexes of running jobs name the same jobs: nearly always the numbers say so.
+local function check_running(q)
+  local indexes, counted = { q.p .. 'running:canary' }, 0
+  for _, class in ipairs(J.classes(q)) do indexes[#indexes + 1] = q.p .. 'running:' .. class end
+  for _, key in ipairs(indexes) do counted = counted + redis.call('ZCARD', key) end
+  if counted == redis.call('ZCARD', q.p .. 'queue:leases') then return end
+  for cost in pairs(q.s.cost_classes) do indexes[#indexes + 1] = q.p .. 'running:cost:' .. cost end
+  for _, key in ipairs(indexes) do mend_running(q, key) end
+end
+
 function commands.sweep(q)
   if not q.s then return { expired = {}, lost = {}, more = false } end
   local limit = math.min(q.a.limit or 100, 100)
   local expired, more = J.expire_ready(q, q.now + q.s.timings.margin_ms, limit, 'deadline')
+  check_running(q)
   local lost = {}
   local ids = redis.call('ZRANGEBYSCORE', q.p .. 'queue:leases', '-inf', q.now, 'LIMIT', 0, limit)
   for _, id in ipairs(ids) do
