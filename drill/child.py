@@ -72,6 +72,7 @@ class Child:
     plan: ChildPlan
     process: subprocess.Popen[bytes]
     ended_on_purpose: bool = False
+    asked_to_end: bool = False
 
     @property
     def pid(self) -> int:

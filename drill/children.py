@@ -75,8 +75,13 @@ class Children:
         if self._folder is None or self._watchdog is None:
             return None
         deadline = time.monotonic() + STOP_WITHIN_S
-        for child in reversed(tuple(self._children.values())):
-            self._end(child, min(self._stop_grace_s, deadline - time.monotonic()))
+        children = tuple(reversed(self._children.values()))
+        # All at once but the first, which the others may need to say goodbye to.
+        for child in children[:-1]:
+            self._ask_to_end(child)
+        for child in children:
+            self._ask_to_end(child)
+            self._see_ended(child, min(self._stop_grace_s, deadline - time.monotonic()))
         end_survivors(self._folder.name, sessions=())
         self._watchdog.stop()
         folder, self._folder, self._watchdog = self._folder, None, None
@@ -220,16 +225,24 @@ class Children:
         child = launch(plan)
         if self._watchdog is not None:
             self._watchdog.watch(child.pid)
-        self._children.pop(plan.name, None)  # a restarted child stands at the end of the order again
+        # A restarted child keeps its place: those that were started after it need it as before.
         self._children[plan.name] = child
         self._failures.pop(plan.name, None)
         return child
 
     def _end(self, child: Child, grace_s: float) -> None:
-        child.ended_on_purpose = True
-        if not child.has_exited():
+        self._ask_to_end(child)
+        self._see_ended(child, grace_s)
+
+    def _ask_to_end(self, child: Child) -> None:
+        """Ask once: a second SIGTERM would tell some to drop what they hold."""
+        if not child.asked_to_end and not child.has_exited():
             child.signal_group(signal.SIGTERM)
             child.signal_group(signal.SIGCONT)  # a suspended one could not act on the SIGTERM
+        child.ended_on_purpose = child.asked_to_end = True
+
+    def _see_ended(self, child: Child, grace_s: float) -> None:
+        if not child.has_exited():
             child.wait_for_exit(grace_s)
         self._bury(child)
 

@@ -255,6 +255,6 @@ def _pieces(points: Sequence[tuple[float, float | None]]) -> list[list[tuple[flo
 
 
 def _time_axis(picture: Picture, y: float) -> list[str]:
-    step = next((step for step in (5, 10, 20, 30, 60, 120, 300, 600) if picture.seconds / step <= 12), 1200)
+    step = next((step for step in (1, 2, 5, 10, 20, 30, 60, 120, 300, 600) if picture.seconds / step <= 12), 1200)
     ticks = range(0, int(picture.seconds) + 1, step)
     return [_text(_x(picture, tick), y, f"{tick} s", fill=_FAINT, anchor="middle") for tick in ticks]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from drill.load import Jobs
 from drill.needs import WORKERS, Needs
 from drill.rig import Rig
@@ -15,11 +13,6 @@ COUNT = 20
 JOBS = Jobs(COUNT, "test-patch")
 # No alert belongs to these: what must happen happens without one.
 SMALL = Needs(exporter=False, monitoring=False)
-
-
-def alone(worker: str) -> Needs:
-    """Give the few parts with one worker, for others to come later."""
-    return replace(SMALL, workers=(worker,))
 
 
 def started(workers: int = len(WORKERS)) -> Phase:

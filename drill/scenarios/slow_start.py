@@ -10,13 +10,17 @@ from drill.scenarios import matrix
 from drill.scenarios.conditions import all_done, back_for, lost_jobs_found
 from drill.scenarios.scenario import Phase, Scenario
 
-_LATE, _OTHER = WORKERS[:2]
+_LATE, *_OTHERS = WORKERS
 
 
 def _be_slow(rig: Rig) -> None:
+    children = rig.topology.children
+    for name in _OTHERS:
+        children.suspend(name)
     # One start is enough; more are for a machine that stalls at the wrong moment.
     caught = catch_before_its_call(rig, _LATE, 1, matrix.COUNT - 5)
-    rig.topology.start_worker(_OTHER)
+    for name in _OTHERS:
+        children.resume(name)
     rig.send(caught + 1, matrix.COUNT)
 
 
@@ -28,13 +32,13 @@ def _wake(rig: Rig) -> None:
 SCENARIO = Scenario(
     name="slow-start",
     summary="A start-up slower than the lease: unknown without an intent, retried, and the late worker is refused.",
-    needs=matrix.alone(_LATE),
+    needs=matrix.SMALL,
     jobs=matrix.JOBS,
     phases=(
-        matrix.started(1),
+        matrix.started(),
         Phase(
             "starting",
-            f"SIGSTOP of {_LATE} between its claim and its first call; {_OTHER} does the rest",
+            f"SIGSTOP of {_LATE} between its claim and its first call; the others do the rest",
             lost_jobs_found(),
             within_s=45,
             act=_be_slow,

@@ -19,7 +19,7 @@ local function restore_refusal(q, g)
     return { answer = 'other', why = g.restoring }
   end
   if g.stored == 'uninitialised' then
-    local found = trace(q)
+    local found = old_trace(q) or trace(q)
     return found and { answer = 'not_empty', why = found } or nil
   end
   if not G.readable(g) then return { answer = 'unreadable' } end

@@ -55,3 +55,22 @@ def test_a_path_that_never_recovers_ends_closed_and_pinned(tmp_path: Path) -> No
     report = passed(tmp_path, "never-recovers")
     last = json.loads((report / "figures.json").read_text())["samples"][-1]
     assert (last["drain_state"], last["rollback_reason"]) == ("drain", "canary_failed")
+
+
+def test_a_server_that_is_killed_with_every_job_pending_comes_back_with_all_of_them(tmp_path: Path) -> None:
+    report = passed(tmp_path, "queue-restart", "--server", "valkey")
+    drill = json.loads((report / "figures.json").read_text())["drill"]
+    assert drill["jobs"] == {"count": 20, "job_class": "test-patch"}
+    page = (report / "index.html").read_text()
+    assert "A queue of 20 test-patch jobs" in page
+    assert "Prometheus" not in page, "what did not run is not named"
+
+
+def test_what_is_delivered_twice_is_one_job_and_one_run(tmp_path: Path) -> None:
+    report = passed(tmp_path, "delivered-twice", "--server", "redis")
+    records = [json.loads(line) for line in (report / "audit.jsonl").read_text().splitlines()]
+    runs = {record["run"] for record in records if record["log"] == "journal"}
+    assert len(runs) == 1
+    posts = [record["text"] for record in records if record["log"] == "drill" and record["kind"] == "posted"]
+    assert len(posts) == 2
+    assert all(run in post for run in runs for post in posts)
