@@ -51,6 +51,8 @@ class Timings(Section):
     final_retention_s: float = seconds(86_400, "How long an ended job is kept; at least twice the longest deadline.")
     refusal_retention_s: float = seconds(3600, "How long a refusal is kept after the caller was to come back.")
     failed_retention_s: float = seconds(30 * 86_400, "How long the lists of expired and failed jobs are kept.")
+    run_retention_s: float = seconds(90 * 86_400, "How long a run that has ended is kept, with journal and approvals.")
+    episode_retention_s: float = seconds(7 * 86_400, "How long an alert is remembered after it was heard of last.")
 
 
 def check_pairs(timings: Timings) -> None:

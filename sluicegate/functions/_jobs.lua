@@ -275,12 +275,34 @@ function J.longest_deadline(q)
   return longest
 end
 
+local DAY_MS = 86400000
+
+-- Whether the first line of a day's list has been kept long enough; what is no line of ours has.
+local function first_has_lapsed(q, key, kept_ms)
+  local text = redis.call('LINDEX', key, 0)
+  if not text then return false end
+  local whole, line = pcall(cjson.decode, text)
+  local at = whole and type(line) == 'table' and tonumber(line.at_ms)
+  return not at or q.now - at > kept_ms
+end
+
+-- A list that is written to all the time never lapses as a whole. It goes twice as fast at its head as it grows.
+local function drop_lapsed_failures(q, key)
+  local kept_ms = q.s.timings.failed_retention_ms
+  if kept_ms >= DAY_MS then return end -- no line of a day's list is older than that
+  for _ = 1, 2 do
+    if not first_has_lapsed(q, key, kept_ms) then return end
+    redis.call('LPOP', key)
+  end
+end
+
 function J.record_failure(q, job, reason, cause)
   local key = q.p .. 'failed:' .. utc_date(q.now)
-  redis.call('RPUSH', key, cjson.encode({ job_id = job.id, reason = reason, cause = cause, queue_class = job.class,
+  put('RPUSH', key, cjson.encode({ job_id = job.id, reason = reason, cause = cause, queue_class = job.class,
     attempt = job.attempt, deadline_slack_s = (job.deadline - q.now) / 1000, idempotency_key = job.id,
     at_ms = q.now }))
   redis.call('PEXPIRE', key, digits(q.s.timings.failed_retention_ms))
+  drop_lapsed_failures(q, key)
 end
 
 -- End a job: succeeded, failed or expired. Every end that is not success has its line in failed:{date}.

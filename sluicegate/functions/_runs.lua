@@ -6,6 +6,11 @@ function R.journal(q, id, entry)
     entry.detail or '{}')
 end
 
+-- How long an ended run is kept. A contract that was applied before this was a setting does not say.
+function R.retention(q)
+  return digits(q.s and q.s.timings.run_retention_ms or 90 * 86400000)
+end
+
 -- A run's record for readers: what somebody wrote over its numbers is left out.
 function R.shown(run, id)
   run.id, run.response, run.state = id, nil, run.state or ''
@@ -57,8 +62,9 @@ function R.finish(q, run, state, why)
   put('ZREM', q.p .. 'runs:live', run.id)
   redis.call('SET', q.p .. 'cooldown:' .. run.runbook, digits(q.now + q.s.timings.run_cooldown_ms), 'PX',
     digits(q.s.timings.run_cooldown_ms))
-  redis.call('PEXPIRE', q.p .. 'run:' .. run.id, digits(90 * 86400000))
-  redis.call('PEXPIRE', q.p .. 'run:' .. run.id .. ':journal', digits(90 * 86400000))
+  for _, key in ipairs({ 'run:' .. run.id, 'run:' .. run.id .. ':journal', 'approval:' .. run.id }) do
+    redis.call('PEXPIRE', q.p .. key, R.retention(q))
+  end
   count(q, 'runs:' .. state)
 end
 

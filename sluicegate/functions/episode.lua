@@ -2,7 +2,10 @@
 -- notification and open, touch or close the episode of each alert. A firing is a hint, a resolved only closes (SPEC §7).
 -- -> {event, episodes = [{id, number, state, new}]}
 
-local EPISODE_RETENTION_MS = 7 * 86400000
+-- A contract that was applied before this was a setting does not say it.
+local function retention_ms(q)
+  return q.s.timings.episode_retention_ms or 7 * 86400000
+end
 
 -- startsAt is no stable id: it moves earlier in one episode, and a late repeat carries that of an ended one.
 local function begins_anew(q, known, alert)
@@ -51,10 +54,10 @@ function commands.notify(q)
     alert.starts_at, alert.ends_at = math.min(alert.starts_at, q.now), math.min(alert.ends_at, q.now)
     local handle = alert.status == 'firing' and fire or resolve
     episodes[i] = handle(q, id, known, alert)
-    redis.call('PEXPIRE', q.p .. 'episode:' .. id, EPISODE_RETENTION_MS)
+    redis.call('PEXPIRE', q.p .. 'episode:' .. id, digits(retention_ms(q)))
   end
   -- An episode of which nothing was heard any more is forgotten with its record.
-  put('ZREMRANGEBYSCORE', q.p .. 'episodes:open', '-inf', q.now - EPISODE_RETENTION_MS)
+  put('ZREMRANGEBYSCORE', q.p .. 'episodes:open', '-inf', digits(q.now - retention_ms(q)))
   local event = put('XADD', q.p .. 'inbox', 'MAXLEN', '~', '10000', '*', 'at', digits(q.now), 'source', q.a.source,
     'group', q.a.group, 'alerts', cjson.encode(q.a.alerts))
   return { event = event, episodes = episodes }

@@ -251,7 +251,7 @@ function commands.approve(q)
   if not takes_word(q, run) then return { answer = 'not_waiting' } end
   local key = q.p .. 'approval:' .. run.id
   if put('HSETNX', key, q.a.step, q.a.actor .. ': ' .. q.a.reason) == 0 then return { answer = 'unchanged' } end
-  redis.call('PEXPIRE', key, digits(90 * 86400000))
+  redis.call('PEXPIRE', key, R.retention(q))
   local g = G.read(q)
   if run.runbook == 'rollback-and-audit' and q.a.step == 'approve' and G.readable(g) then G.acknowledge(q, g) end
   R.journal(q, run.id, { seq = run.step, verb = run.verb, phase = 'approved', actor = q.a.actor, text = q.a.step .. ': '

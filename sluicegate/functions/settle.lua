@@ -33,7 +33,7 @@ local function stale(q, s, job)
     redis.call('HSET', J.key(q, job.id), 'late', with_request(job.late, 'stale', s.request))
   end
   count(q, 'stale_writes')
-  redis.call('XADD', q.p .. 'reconcile:log', 'MAXLEN', '~', '10000', '*', 'at', digits(q.now), 'kind', 'stale_write', 'job',
+  put('XADD', q.p .. 'reconcile:log', 'MAXLEN', '~', '10000', '*', 'at', digits(q.now), 'kind', 'stale_write', 'job',
     s.id, 'fence', s.fence, 'current', job and digits(job.fence) or '', 'outcome', s.outcome, 'actor', s.worker)
   local class = job and q.s.classes[job.class]
   -- A restore gives a new fence too, and starts nothing.
@@ -47,7 +47,7 @@ end
 function J.confirm_duplicate(q, key, note)
   G.count_duplicate(q, key, note)
   count(q, 'duplicates_confirmed')
-  redis.call('XADD', q.p .. 'reconcile:log', 'MAXLEN', '~', '10000', '*', 'at', digits(q.now), 'kind', 'duplicate', 'key', key,
+  put('XADD', q.p .. 'reconcile:log', 'MAXLEN', '~', '10000', '*', 'at', digits(q.now), 'kind', 'duplicate', 'key', key,
     'note', note)
 end
 
@@ -84,7 +84,7 @@ local function settle_unknown(q, s, job)
     redis.call('HSET', J.key(q, job.id), 'settled', job.settled_in(job.state))
     return job.state
   end
-  redis.call('XADD', q.p .. 'reconcile:log', 'MAXLEN', '~', '10000', '*', 'at', digits(q.now), 'kind', 'late_worker', 'job',
+  put('XADD', q.p .. 'reconcile:log', 'MAXLEN', '~', '10000', '*', 'at', digits(q.now), 'kind', 'late_worker', 'job',
     job.id, 'key', job.id, 'outcome', s.outcome, 'actor', s.worker, 'note', 'settled with the current fence')
   J.finish(q, job, s.outcome, 'late_worker')
   return job.state

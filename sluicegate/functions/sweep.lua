@@ -95,7 +95,7 @@ function commands.reconcile(q)
   end
   if q.a.fence and q.a.fence ~= digits(job.fence) then return { answer = 'stale', state = job.state } end
   if job.state == 'blocked' and q.a.outcome == 'block' then return { answer = 'refused', state = job.state } end
-  redis.call('XADD', q.p .. 'reconcile:log', 'MAXLEN', '~', '10000', '*', 'at', digits(q.now), 'kind', 'reconcile', 'job',
+  put('XADD', q.p .. 'reconcile:log', 'MAXLEN', '~', '10000', '*', 'at', digits(q.now), 'kind', 'reconcile', 'job',
     job.id, 'key', job.id, 'from', job.state, 'outcome', q.a.outcome, 'source', q.a.source, 'actor', q.a.actor, 'note',
     q.a.reason)
   local state

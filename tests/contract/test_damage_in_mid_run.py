@@ -175,6 +175,24 @@ def test_work_goes_on_without_the_records_beside_it(queue: OpenQueue, key: str) 
     assert drained_by_controller(queue).answer == "moved"
 
 
+def test_jobs_are_settled_and_judged_without_the_log_of_it(queue: OpenQueue) -> None:
+    late, judged = queue.started("send-mail"), queue.started("send-mail")
+    for job in (late, judged):
+        queue.settle(job, Outcome.UNKNOWN, kind=CallKind.DROPPED)
+
+    overwritten(queue, keys.RECONCILE_LOG)
+    assert queue.settle(late, Outcome.SUCCEEDED, kind=CallKind.OK).state == "succeeded"
+    overwritten(queue, keys.RECONCILE_LOG)
+    assert queue.settle(late, Outcome.SUCCEEDED, kind=CallKind.OK, request="another").answer == "stale"
+    overwritten(queue, keys.RECONCILE_LOG)
+    answer = queue.store.reconcile(judged.job_id, "succeeded", actor="ada", reason="looked", source="person")
+    assert answer == ("moved", "succeeded")
+    overwritten(queue, keys.RECONCILE_LOG)
+    queue.store.confirm_duplicate(judged.job_id, actor="ada", note="twice in the provider's log")
+    assert queue.store.observe().gate.duplicates_unacknowledged == 1
+    assert [entry["kind"] for entry in queue.store.reconcile_log()] == ["duplicate"]
+
+
 def test_a_worker_with_a_damaged_record_confirms_anew(queue: OpenQueue) -> None:
     queue.claim()
     queue.client.hset("worker:w1", mapping={"epoch": "soon", "seen": "x"})
