@@ -21,6 +21,9 @@ def provider(
     log: Annotated[Path, typer.Option(help="File that gets a JSON line for every effect; calls go beside it.")],
     service_s: Annotated[float, typer.Option(min=0, help="Mean time to answer, seconds.")] = 0.3,
     jitter_s: Annotated[float, typer.Option(min=0, help="Half the width of its spread, seconds.")] = 0.1,
+    forgets: Annotated[
+        list[str] | None, typer.Option(metavar="CLASS", help="A class whose keys it does not honour; repeatable.")
+    ] = None,
     host: Host = LOOPBACK,
     seed: Seed = None,
 ) -> None:
@@ -28,7 +31,7 @@ def provider(
     # Loaded late: the drill's other commands need no HTTP server.
     from drill.provider import ProviderOptions, serve_provider  # noqa: PLC0415 (as above)
 
-    serve_provider(ProviderOptions(log, service_s, jitter_s, seed), port, host)
+    serve_provider(ProviderOptions(log, service_s, jitter_s, seed, frozenset(forgets or ())), port, host)
 
 
 def proxy(

@@ -6,6 +6,7 @@ import asyncio
 import json
 import random
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,12 +27,16 @@ _KEEP_ALIVE_S = 75
 
 @dataclass(frozen=True)
 class ProviderOptions:
-    """Hold how the provider behaves: it answers after service_s ± jitter_s, evenly spread; the seed makes it repeat."""
+    """Hold how the provider behaves: it answers after service_s ± jitter_s, evenly spread; the seed makes it repeat.
+
+    `forgets` names classes whose keys it does not honour: each of their calls is done, whatever was done before.
+    """
 
     log: Path
     service_s: float = 0.3
     jitter_s: float = 0.1
     seed: int | None = None
+    forgets: frozenset[str] = frozenset()
 
 
 class InjectedFault(BaseModel):
@@ -61,7 +66,8 @@ class Answer:
 
 
 class Provider:
-    """Do each key's work once. Repeats are answered from the record, concurrent repeats wait for the first.
+    """Do each key's work once, but for classes that are forgotten. Repeats are answered from the record, concurrent
+    ones wait for the first.
 
     The work goes on when its caller hangs up: that is what makes a timeout an ambiguous outcome.
     """
@@ -72,8 +78,9 @@ class Provider:
         self._random = random.Random(options.seed)
         # A provider that was restarted still knows its keys.
         self._effects = list(read_effects(options.log))
-        self._done = {effect.key for effect in self._effects if effect.key is not None}
+        self._done = Counter(effect.key for effect in self._effects if effect.key is not None)
         self._running: dict[str, asyncio.Task[None]] = {}
+        self._under_way: Counter[str] = Counter()
         self._log = LineLog(options.log)
         self._calls = LineLog(calls_path(options.log))
         self.fault: InjectedFault | None = None
@@ -91,7 +98,7 @@ class Provider:
         fault = self.fault
         if fault is not None and self._random.random() < fault.probability:
             return Answer(fault.status, retry_after_s=fault.retry_after_s)
-        if ask.key is None:
+        if ask.key is None or ask.job_class in self._options.forgets:
             await self._work(ask)
             return Answer(200)
         if ask.key in self._done:
@@ -105,17 +112,29 @@ class Provider:
     async def _work_once(self, ask: Ask, key: str) -> None:
         try:
             await self._work(ask)
-            self._done.add(key)
         finally:
             del self._running[key]
 
     async def _work(self, ask: Ask) -> None:
         """Take the service time, then have the effect: it is in the log before anybody hears of it."""
-        options = self._options
-        await asyncio.sleep(max(0.0, options.service_s + self._random.uniform(-1, 1) * options.jitter_s))
-        effect = Effect(self._now(), ask.key, len(self._effects) + 1, ask.job_class, ask.canary)
-        self._log.append(effect.to_line())
-        self._effects.append(effect)
+        options, key = self._options, ask.key or ""
+        self._under_way[key] += 1
+        try:
+            await asyncio.sleep(max(0.0, options.service_s + self._random.uniform(-1, 1) * options.jitter_s))
+            effect = Effect(self._now(), ask.key, len(self._effects) + 1, ask.job_class, ask.canary)
+            self._log.append(effect.to_line())
+            self._effects.append(effect)
+            self._done[key] += 1
+        finally:
+            self._under_way[key] -= 1
+            if not self._under_way[key]:
+                del self._under_way[key]
+
+    def known(self, key: str) -> dict[str, object] | None:
+        """Say whether a key's work was done and how often, as a queue's resolver asks; None while it is under way."""
+        if key in self._under_way:
+            return None
+        return {"done": self._done[key] > 0, "effects": self._done[key]}
 
     def totals(self) -> dict[str, object]:
         """Return the number of effects, and the keys that have more than one."""
@@ -157,6 +176,12 @@ def create_app(provider: Provider) -> FastAPI:
     @app.get("/effects")
     async def effects() -> dict[str, object]:
         return provider.totals()
+
+    @app.get("/effects/{key:path}")
+    async def effects_of(key: str) -> Response:
+        known = provider.known(key)
+        body = {"error": "it is under way"} if known is None else known
+        return Response(json.dumps(body), 409 if known is None else 200, media_type="application/json")
 
     @app.get("/faults")
     async def show_fault() -> InjectedFault | None:

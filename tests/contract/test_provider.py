@@ -27,8 +27,9 @@ def log(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def start(children: Children, log: Path) -> Start:
-    def start(service_s: float = 0.0, jitter_s: float = 0.0) -> str:
-        options = ("--log", str(log), "--service-s", str(service_s), "--jitter-s", str(jitter_s), "--seed", "7")
+    def start(service_s: float = 0.0, jitter_s: float = 0.0, *further: str) -> str:
+        times = ("--service-s", str(service_s), "--jitter-s", str(jitter_s))
+        options = ("--log", str(log), *times, "--seed", "7", *further)
         program = (sys.executable, "-m", "drill.cli_plant", "provider")
         port = children.start_listening(
             "provider", lambda port: (*program, "--port", str(port), *options), answers_http("/healthz")
@@ -94,6 +95,38 @@ def test_does_the_work_of_a_caller_that_hung_up(start: Start, log: Path) -> None
         httpx.post(f"{url}/v1/complete", headers={"Idempotency-Key": "lost"}, timeout=0.1, trust_env=False)
     assert complete(url, "lost").status_code == 200
     assert [effect.key for effect in read_effects(log)] == ["lost"]
+
+
+def test_acts_on_every_call_of_a_class_whose_keys_it_forgets(start: Start, log: Path) -> None:
+    url = start(0.0, 0.0, "--forgets", "send-mail", "--forgets", "lint-fix")
+    for job_class in ("send-mail", "lint-fix", "test-patch"):
+        for _ in range(2):
+            assert complete(url, f"key-{job_class}", **{"class": job_class}).status_code == 200
+    done = [effect.key for effect in read_effects(log)]
+    assert done == ["key-send-mail", "key-send-mail", "key-lint-fix", "key-lint-fix", "key-test-patch"]
+    assert known(url, "key-send-mail") == (200, {"done": True, "effects": 2})
+
+
+def known(url: str, key: str) -> tuple[int, object]:
+    answer = httpx.get(f"{url}/effects/{key}", trust_env=False)
+    return answer.status_code, answer.json()
+
+
+@pytest.mark.parametrize("job_class", ["keyed", "forgotten"])
+def test_says_of_a_key_whether_its_work_was_done_and_nothing_while_it_is_under_way(
+    start: Start, log: Path, job_class: str
+) -> None:
+    url = start(2.0, 0.0, "--forgets", "forgotten")
+    call = {"headers": {"Idempotency-Key": "a/b:1"}, "json": {"class": job_class}, "timeout": 0.3, "trust_env": False}
+    assert known(url, "a/b:1") == (200, {"done": False, "effects": 0})
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.post(f"{url}/v1/complete", **call)  # type: ignore[arg-type]
+    assert known(url, "a/b:1") == (409, {"error": "it is under way"})
+    deadline = time.monotonic() + 10
+    while known(url, "a/b:1")[0] == 409 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert known(url, "a/b:1") == (200, {"done": True, "effects": 1})
+    assert [effect.key for effect in read_effects(log)] == ["a/b:1"]
 
 
 def test_marks_canaries_by_body_and_by_key(start: Start, log: Path) -> None:
