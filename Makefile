@@ -8,7 +8,7 @@ GENERATED := rules/generated dashboards/generated docs/runbooks docs/reference
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup drill test slow gate-rows scenarios bench-queue bench-exporter check generate lock fresh clean
+.PHONY: help setup drill test slow gate-rows scenarios torture-queue bench-queue bench-exporter check generate lock fresh clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ generate: setup ## Write everything generated anew: rules, dashboards, the pages
 	  name=$$(basename $$file .yaml); \
 	  $(BIN)/python -m sluicegate runbooks docs $$name --out docs/runbooks/$$name.md; \
 	done
+
+torture-queue: setup ## Kill workers and Redis under 10,000 jobs, then judge the logs (5 minutes); ARGS="--appendfsync everysec --seed 7"
+	@$(BIN)/python -m sluicegate drill torture $(ARGS)
 
 bench-queue: setup ## Measure the queue beside redis-py and its peers, and write bench-results/queue.json; ARGS="--short --rounds 3"
 	@$(BIN)/python -m bench.queue_bench $(ARGS)

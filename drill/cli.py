@@ -9,6 +9,7 @@ import typer
 
 from drill import defaults
 from drill.cli_plant import PROVIDER_EXAMPLE, PROXY_EXAMPLE, provider, proxy
+from drill.cli_torture import CALLER_EXAMPLE, JUDGE_EXAMPLE, TORTURE_EXAMPLE, caller, judge, torture
 
 EXAMPLE = "Example: sluicegate drill --scenario provider-degradation --profile fast"
 
@@ -20,6 +21,9 @@ app = typer.Typer(
 )
 app.command(epilog=PROVIDER_EXAMPLE)(provider)
 app.command(epilog=PROXY_EXAMPLE)(proxy)
+app.command(epilog=TORTURE_EXAMPLE)(torture)
+app.command(epilog=CALLER_EXAMPLE)(caller)
+app.command(epilog=JUDGE_EXAMPLE)(judge)
 
 
 @app.callback(epilog=EXAMPLE)

@@ -19,6 +19,7 @@ from sluicegate.errors import SluicegateError
 PROVIDER_PROXY = "provider"
 LATENCY = "slow"
 STATUS = "errors"
+LOST_ANSWERS = "lost-answers"
 _WITHIN_S = 2.0
 
 
@@ -92,6 +93,10 @@ class FaultControl:
             attributes["retry_after_s"] = retry_after_s
         self._add(STATUS, "status", attributes)
 
+    def lose_answers(self, probability: float) -> None:
+        """Reset this share of the connections after the work was done: the answer is lost."""
+        self._add(LOST_ANSWERS, "reset_peer", {"timeout": 0}, probability)
+
     def heal(self) -> None:
         """Take every fault away."""
         self._http.send("POST", "/reset")
@@ -104,8 +109,8 @@ class FaultControl:
         """Close the connections; safe twice."""
         self._http.close()
 
-    def _add(self, name: str, kind: str, attributes: Mapping[str, object]) -> None:
-        body = {"name": name, "type": kind, "stream": "downstream", "toxicity": 1.0, "attributes": attributes}
+    def _add(self, name: str, kind: str, attributes: Mapping[str, object], toxicity: float = 1.0) -> None:
+        body = {"name": name, "type": kind, "stream": "downstream", "toxicity": toxicity, "attributes": attributes}
         self._http.send("POST", f"/proxies/{PROVIDER_PROXY}/toxics", body)
 
 

@@ -1,0 +1,61 @@
+"""Do what `sluicegate drill torture` and `drill judge` were asked for: read the options, run, print the verdict."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+from drill.checker.verdict import Verdict, table
+from drill.interrupt import Interrupt, Interrupted
+from drill.options import check_writable, parse_choice
+from drill.server import AppendFsync, ServerKind
+from drill.torture.run import VERDICT, TortureOptions, judge_folder, plan_of, run_torture
+from sluicegate.errors import SluicegateError, UsageError
+
+_SEEDS = 1_000_000
+
+
+def parse(jobs: int, appendfsync: str, seed: int | None, server: str, report_dir: Path) -> TortureOptions:
+    """Read the words; raises UsageError for the first that can't be used."""
+    fsync = parse_choice("--appendfsync", appendfsync, AppendFsync)
+    if fsync is AppendFsync.NO:
+        raise UsageError("--appendfsync 'no' is not tortured: it promises nothing.", "Choose one of always, everysec.")
+    return TortureOptions(
+        jobs=jobs,
+        seed=random.randrange(_SEEDS) if seed is None else seed,
+        loses=fsync is AppendFsync.EVERY_SECOND,
+        server=parse_choice("--server", server, ServerKind),
+        report_dir=check_writable(report_dir),
+    )
+
+
+def run(options: TortureOptions) -> int:
+    """Run one torture, print its verdict, and return the exit code; a signal ends it tidily, without a verdict."""
+    plan = plan_of(options)
+    print(f"torture: {plan.jobs} jobs in {plan.lasts_s:.0f} s, seed {plan.seed}", flush=True)
+    with Interrupt() as interrupt:
+        try:
+            folder, verdict = run_torture(options, interrupt)
+        except Interrupted as signal:
+            print(f"interrupted by {signal.number.name}: every process is ended, no verdict")
+            return signal.exit_code
+        except UsageError:
+            raise
+        except SluicegateError as failure:
+            print(f"FAILED  the torture itself: {failure}")
+            return 1
+    return _told(folder, verdict)
+
+
+def judge_again(folder: Path) -> int:
+    """Judge a folder of logs and print the verdict; returns the exit code."""
+    return _told(folder, judge_folder(folder))
+
+
+def _told(folder: Path, verdict: Verdict) -> int:
+    for line in table(verdict):
+        print(line)
+    print(f"logs and {VERDICT}: {folder}")
+    broken = sum(finding.failed for finding in verdict.findings)
+    print(f"verdict: {'every promise was kept' if verdict.passed else f'{broken} promises were broken or not proved'}")
+    return 0 if verdict.passed else 1
