@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import shutil
 import socket
 import subprocess
@@ -15,23 +14,13 @@ from typing import Any, Self
 
 import redis
 
+from bench.processes import cpu_seconds
 from sluicegate.settings import Contract
 from sluicegate.store import Store
 
 PAYLOAD = "x" * 300
 QUEUED_PAYLOAD = "x" * 216
 CLASS = "lint-fix"
-
-
-def cpu_seconds(pid: int) -> float:
-    """Give the CPU time of a process's threads so far: the scheduler's, in ns, not the clock ticks of times()."""
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
-
-
-def own_cpu_seconds() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
 
 
 def contract(max_pending: int) -> Contract:
@@ -52,19 +41,23 @@ def contract(max_pending: int) -> Contract:
 class Lab:
     """Own one Redis server without persistence, bound to the loopback."""
 
-    def __init__(self) -> None:
+    def __init__(self, dump: Path | None = None) -> None:
+        """Start it empty, or with a copy of `dump`, which it may still be loading then."""
         program = shutil.which("redis-server")
         if program is None:
             raise SystemExit("redis-server is not on the PATH: apt-get install --no-install-recommends redis-server")
-        self._folder = tempfile.mkdtemp(prefix="queue-bench-")
+        self._folder = Path(tempfile.mkdtemp(prefix="queue-bench-"))
+        if dump is not None:
+            (self._folder / "dump.rdb").symlink_to(dump)
         self._port = _free_port()
         self._process = subprocess.Popen(
-            [program, "--port", str(self._port), "--bind", "127.0.0.1", "--save", "", "--dir", self._folder],
-            stdout=subprocess.DEVNULL,
+            [program, "--port", str(self._port), "--bind", "127.0.0.1", "--save", "", "--dir", str(self._folder)],
+            stdout=(self._folder / "log").open("w"),
         )
         self.url = f"redis://127.0.0.1:{self._port}/0"
         self.client: Any = redis.Redis.from_url(self.url, decode_responses=True)
-        self._wait_until_it_answers()
+        if dump is None:
+            self._wait_until_it_answers(10)
 
     def __enter__(self) -> Self:
         return self
@@ -89,8 +82,15 @@ class Lab:
             raise SystemExit("the bench's own server holds a queue already")
         return store
 
-    def _wait_until_it_answers(self) -> None:
-        end = time.monotonic() + 10
+    def wait_until_loaded(self) -> None:
+        """Wait until it has read its file."""
+        self._wait_until_it_answers(300)
+
+    def log(self) -> str:
+        return (self._folder / "log").read_text(encoding="utf-8")
+
+    def _wait_until_it_answers(self, within_s: float) -> None:
+        end = time.monotonic() + within_s
         while True:
             try:
                 self.client.ping()

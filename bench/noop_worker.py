@@ -1,30 +1,25 @@
-"""One worker process whose jobs do nothing: `python -m bench.noop_worker URL SLOTS`.
+"""One worker process whose jobs do nothing but tell that they have started: `python -m bench.noop_worker URL SLOTS`.
 
-It says `ready`, waits for a line on stdin, and works until it is told to stop. Its log goes to stderr as JSON, as a
-worker's does; each job's start is a line on stdout where PICK_UP is set: the job and the monotonic clock in ns.
+Its log goes to stderr as JSON, as a worker's does.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import sys
-import time
 
+from bench.ticks import tick
 from sluicegate import logs
 from sluicegate.job import Call, CallKind, Job
 from sluicegate.settings import WorkerSettings
 from sluicegate.store import Store
 from sluicegate.worker import Worker
 
-_TELLS = bool(os.environ.get("PICK_UP"))
-
 
 async def nothing(job: Job, timeout_s: float) -> Call:
-    del timeout_s
-    if _TELLS:
-        print(job.job_id, time.monotonic_ns(), flush=True)
+    del job, timeout_s
+    tick()
     return Call(CallKind.OK, 0.0, 200)
 
 
@@ -38,6 +33,4 @@ async def work(url: str, slots: int) -> None:
 
 if __name__ == "__main__":
     logs.configure()
-    print("ready", flush=True)
-    sys.stdin.readline()
     asyncio.run(work(sys.argv[1], int(sys.argv[2])))

@@ -13,8 +13,8 @@ from typing import ParamSpec
 import redis
 import redis.asyncio
 
-from bench.lab import CLASS, PAYLOAD, QUEUED_PAYLOAD, Lab
-from bench.rows import Row, ratios
+from bench.lab import CLASS, PAYLOAD, Lab
+from bench.rows import Bound, Row, ratios
 from sluicegate.async_producer import AsyncProducer
 from sluicegate.producer import Producer
 from sluicegate.store import Store
@@ -34,7 +34,6 @@ class Size:
     singles: int = 3000
     batches: int = 60
     concurrent: int = 20_000
-    queued: int = 10_000
 
 
 def _timed(n: int, work: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> float:
@@ -44,7 +43,7 @@ def _timed(n: int, work: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -
     return n / (time.perf_counter() - began)
 
 
-def _lpush(lab: Lab, n: int) -> float:
+def lpush(lab: Lab, n: int) -> float:
     def work() -> None:
         for _ in range(n):
             lab.client.lpush("bare", PAYLOAD)
@@ -71,7 +70,7 @@ def one_at_a_time(lab: Lab, rounds: int, size: Size) -> list[Row]:
         store = lab.open_queue()
         producer = Producer(store)
         keys = _keys(n)
-        bare.append(_lpush(lab, n))
+        bare.append(lpush(lab, n))
         fresh.append(_timed(n, _submit_each, producer, keys))
         repeated.append(_timed(n, _submit_each, producer, keys))
         refused.append(_timed(n, _submit_each, producer, _keys(n), "no-such-class"))
@@ -152,20 +151,18 @@ def concurrently(lab: Lab, rounds: int, size: Size) -> list[Row]:
     bare, ours, waits = [], [], []
     for _ in range(rounds):
         store = lab.open_queue(max_pending=2 * size.concurrent)
-        bare.append(asyncio.run(_bare_callers(lab.url, size.concurrent)))
+        bare.append(asyncio.run(bare_callers(lab.url, size.concurrent)))
         lab.client.delete("bare")
-        rate, p99 = asyncio.run(_our_callers(store_url=lab.url, n=size.concurrent))
+        rate, p99 = asyncio.run(our_callers(lab.url, size.concurrent, CALLERS, PAYLOAD))
         ours.append(rate)
         waits.append(p99 * 1000)
         store.close()
     note = f"{sorted(ours)[rounds // 2]:.0f} admissions/s; Python a submission, then handing batches to threads"
-    return [
-        Row("submit_async", ratios(ours, bare), "× LPUSH", 4.0, True, note),
-        Row("submit_async_p99", waits, "ms", 1.0, False, "the wait of one of 50 callers"),
-    ]
+    patience = Bound("p99 wait of a caller", waits, "ms", 1.0)
+    return [Row("submit_async", ratios(ours, bare), "× LPUSH", 4.0, True, note, also=(patience,))]
 
 
-async def _bare_callers(url: str, n: int) -> float:
+async def bare_callers(url: str, n: int) -> float:
     client = redis.asyncio.Redis.from_url(url, decode_responses=True)
 
     async def caller() -> None:
@@ -179,31 +176,19 @@ async def _bare_callers(url: str, n: int) -> float:
     return rate
 
 
-async def _our_callers(store_url: str, n: int) -> tuple[float, float]:
-    store, waits = Store.connect(store_url, timeout_s=10), []
+async def our_callers(url: str, n: int, callers: int, payload: str) -> tuple[float, float]:
+    """Submit from so many coroutines at once; gives admissions/s and the seconds that 99 % of them waited at most."""
+    store, waits = Store.connect(url, timeout_s=10), []
 
     async def caller(producer: AsyncProducer) -> None:
-        for key in _keys(n // CALLERS):
+        for key in _keys(n // callers):
             asked = time.perf_counter()
-            await producer.submit(CLASS, PAYLOAD, idempotency_key=key)
+            await producer.submit(CLASS, payload, idempotency_key=key)
             waits.append(time.perf_counter() - asked)
 
     async with AsyncProducer(store) as producer:
         began = time.perf_counter()
-        await asyncio.gather(*(caller(producer) for _ in range(CALLERS)))
+        await asyncio.gather(*(caller(producer) for _ in range(callers)))
         rate = n / (time.perf_counter() - began)
     store.close()
     return rate, sorted(waits)[math.ceil(0.99 * len(waits)) - 1]
-
-
-def bytes_a_job(lab: Lab, rounds: int, size: Size) -> Row:
-    """Measure what a queued job takes of the server's memory, indexes included, with a payload of 216 bytes."""
-    taken = []
-    for _ in range(min(rounds, 2)):
-        store = lab.open_queue()
-        producer = Producer(store)
-        before = int(lab.client.info("memory")["used_memory"])
-        producer.submit_many(producer.prepare(CLASS, QUEUED_PAYLOAD) for _ in range(size.queued))
-        taken.append((int(lab.client.info("memory")["used_memory"]) - before) / size.queued)
-        store.close()
-    return Row("bytes", taken, "B", None, False, "the target is 2× the median peer; none is here yet")

@@ -1,65 +1,35 @@
 """Which queues is this one measured against? A file each, with one class `Peer` that follows the protocol here.
 
-A peer is measured with its defaults but for two things: results are off, and what is acknowledged is acknowledged after
-the work. A peer that can't be imported or that fails ends in the results with its error, never silently.
+Each runs in an environment of its own (`pins` has the versions; their dependencies contradict each other), so these
+files import nothing of Sluicegate, and Sluicegate's bench imports none of them. `host` enqueues for a peer; its worker
+is started by the peer's own command. A peer is measured with its defaults but for three things: results are off, its
+worker is one process with as many slots as ours, and a job is acknowledged after its work.
 """
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Protocol
 
-
-@dataclass(frozen=True, slots=True)
-class WorkerRun:
-    """Hold one run of a peer's worker: jobs, wall seconds and the CPU seconds of its process."""
-
-    jobs: int
-    seconds: float
-    cpu_seconds: float
+# In the environment of a host and of a worker.
+URL = "BENCH_URL"
+SLOTS = "BENCH_SLOTS"
 
 
 class Peer(Protocol):
-    """Enqueue and run no-op jobs of another queue on the server at `url`; anew in each round, on an empty server."""
+    """Enqueue no-op jobs on the server at BENCH_URL, and say how a worker is started and when all of them are done."""
 
-    name: str
-    version: str
-    acknowledges: bool
+    concurrent: bool
+    """Whether its callers are coroutines, so that many of them can ask at once from one process."""
 
-    def __init__(self, url: str) -> None: ...
+    worker: Sequence[str]
+    """The command of one worker process with BENCH_SLOTS slots; its first word is looked up in the environment."""
 
-    def enqueue(self, n: int, payload: str) -> None:
-        """Enqueue one after the other, as a synchronous caller does."""
+    left: str
+    """Lua that gives how many jobs are not acknowledged yet."""
 
-    def enqueue_async(self, n: int, callers: int, payload: str) -> Sequence[float]:
-        """Enqueue from so many asyncio tasks at once; gives each call's seconds. Raises NotImplementedError without."""
+    async def open(self) -> None:
+        """Make what it needs on an empty server; called after each flush."""
 
-    def run_worker(self, n: int, payload: str, slots: int) -> WorkerRun:
-        """Enqueue, start one worker process with so many slots, and measure from its first job to its last."""
-
-    def pick_up(self, n: int) -> Sequence[float]:
-        """Enqueue single jobs into an idle queue; gives the seconds from the call to the handler's start."""
-
-    def close(self) -> None:
-        """End every process and connection."""
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Pair a peer's module with its class, or with why there is none."""
-
-    module: str
-    peer: type[Peer] | None
-    error: str = ""
-
-
-def found() -> Iterator[Found]:
-    """Give every peer there is a file for."""
-    for module in pkgutil.iter_modules(__path__):
-        try:
-            yield Found(module.name, importlib.import_module(f"{__name__}.{module.name}").Peer)
-        except (ImportError, AttributeError) as error:
-            yield Found(module.name, None, repr(error))
+    async def enqueue(self, payload: str) -> None:
+        """Enqueue one job."""
