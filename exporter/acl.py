@@ -1,6 +1,7 @@
 """Say which Redis user the exporter needs: one that can read a queue's figures and do nothing else.
 
-Redis enforces it: the same source runs by EVAL_RO, and each command inside it is checked against the user too.
+Redis enforces it: the same source runs by FCALL_RO where it is loaded, else by EVAL_RO, and each command inside it is
+checked against the user too.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ OBSERVE_COMMANDS: tuple[str, ...] = (
     "exists", "get", "hget", "hgetall", "hmget", "hvals", "mget", "smembers", "time", "zcard", "zcount", "zrange",
 )  # fmt: skip
 # What carries the script there; select is for an address that names another database than 0.
-TRANSPORT_COMMANDS: tuple[str, ...] = ("eval_ro", "evalsha_ro", "ping", "select")
+TRANSPORT_COMMANDS: tuple[str, ...] = ("eval_ro", "evalsha_ro", "fcall_ro", "ping", "select")
 # The keys it reads, under the queue's prefix. Jobs and payloads are not among them.
 OBSERVE_KEYS: tuple[str, ...] = (
     "admission",

@@ -29,6 +29,8 @@ from sluicegate.telemetry import Telemetry
 Arguments = Mapping[str, Any]
 Words = Sequence[str | int]
 _MISSING_FUNCTION = "Function not found"
+# Calls of a reader as scripts, before it looks for its function again.
+_SCRIPTS_BETWEEN = 100
 # A queue without stored settings names no time to come back; this is the default of closed_retry_s.
 _CLOSED_RETRY_S = 30.0
 
@@ -47,6 +49,7 @@ class Store:
         self._epoch = 0
         self._lock = threading.Lock()
         self._function_forbidden = False
+        self._scripts_left = 0
 
     @classmethod
     def connect(
@@ -478,7 +481,9 @@ class Store:
     def _send(
         self, command: str, arguments: tuple[str | int, ...], timeout_s: float | None, *, loaded: bool = False
     ) -> object:
-        if self._read_only or self._function_forbidden:
+        if self._read_only:
+            return self._send_reading(command, arguments, timeout_s)
+        if self._function_forbidden:
             return self._send_script(command, arguments, timeout_s)
         try:
             return self._server.ask(("FCALL", functions.function_name(command), 1, *arguments), timeout_s)
@@ -500,6 +505,22 @@ class Store:
             f"({functions.digest_of(functions.library())}): it has no {command}.\n"
             f"Finish the roll-out of this version, then `{QUEUE_UPGRADE}` replaces the library."
         )
+
+    def _send_reading(self, command: str, arguments: tuple[str | int, ...], timeout_s: float | None) -> object:
+        """Call the loaded function if it is this source, else run it as a script, which takes the server longer.
+
+        Who may not call it, or does not find it, asks again after a while: somebody may load it, or allow it.
+        """
+        if self._scripts_left > 0:
+            self._scripts_left -= 1
+            return self._send_script(command, arguments, timeout_s)
+        try:
+            return self._server.ask(("FCALL_RO", functions.reading_name(command), 1, *arguments), timeout_s)
+        except redis.exceptions.ResponseError as error:
+            if _MISSING_FUNCTION not in str(error) and not _forbids_functions(error):
+                raise
+        self._scripts_left = _SCRIPTS_BETWEEN
+        return self._send_script(command, arguments, timeout_s)
 
     def _send_script(self, command: str, arguments: tuple[str | int, ...], timeout_s: float | None) -> object:
         """Run the same source as a script: for a reader that cannot load, and where FUNCTION is forbidden."""

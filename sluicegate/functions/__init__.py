@@ -78,7 +78,9 @@ def _flag(command: str) -> str:
 @cache
 def library() -> str:
     """Give the source that FUNCTION LOAD takes; loading runs without `pairs`, so each registration is written out."""
-    registrations = "\n".join(_registration(command) for command in command_names())
+    names = [(name, function_name(name)) for name in command_names()]
+    names += [(name, reading_name(name)) for name in command_names() if name in read_only_names()]
+    registrations = "\n".join(_registration(command, name) for command, name in names)
     return f"#!lua name={LIBRARY}\n{body()}\n{registrations}\n"
 
 
@@ -87,10 +89,10 @@ def digest_of(source: str) -> str:
     return hashlib.sha256(source.encode()).hexdigest()[:16]
 
 
-def _registration(command: str) -> str:
+def _registration(command: str, name: str) -> str:
     flags = f"'{_flag(command)}'" if _flag(command) else ""
     return (
-        f"redis.register_function({{ function_name = '{function_name(command)}', flags = {{ {flags} }}, "
+        f"redis.register_function({{ function_name = '{name}', flags = {{ {flags} }}, "
         f"callback = function(_, args) return {_call(command, 'args')} end }})"
     )
 
@@ -111,3 +113,9 @@ def _call(command: str, arguments: str) -> str:
 def function_name(command: str) -> str:
     """Give the versioned name a command is registered under."""
     return f"{LIBRARY}_{command}"
+
+
+@cache
+def reading_name(command: str) -> str:
+    """Give the name a reader calls, which can't load its own code: under it is this very source or nothing."""
+    return f"{function_name(command)}_{digest_of(body())}"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import cast
 
 import httpx
 import pytest
@@ -17,6 +19,7 @@ from drill.children import Children
 from drill.server import QueueServer
 from exporter.acl import acl_line
 from exporter.server import Exporter
+from sluicegate import functions
 from sluicegate.producer import Producer
 from sluicegate.settings import Settings, default_settings
 from sluicegate.store import Store
@@ -311,11 +314,17 @@ def test_the_user_of_the_acl_line_reads_the_figures_and_nothing_else(
                 ("HGETALL", "job:job-1"),
                 ("EVAL", "return 1", "0"),
                 ("EVAL_RO", "return redis.call('GET', 'payload:job-1')", "0"),
+                ("FCALL", functions.function_name("order"), "1", "control:gate", "", "0", "{}"),
+                ("FUNCTION", "LIST"),
                 ("KEYS", "*"),
                 ("FLUSHALL",),
             ):
                 with pytest.raises(redis.exceptions.ResponseError):
                     execute(reader, *forbidden)
+            # Whatever function it may call shows it no job.
+            name = functions.reading_name("job")
+            shown = execute(reader, "FCALL_RO", name, "1", "control:gate", "", "0", '{"id":"job-1"}')
+            assert json.loads(cast("str", shown)) == {"found": False}
     finally:
         execute(client, "ACL DELUSER", "reader")
 

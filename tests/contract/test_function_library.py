@@ -246,3 +246,37 @@ def test_a_server_that_knows_no_functions_runs_scripts(children: Children, tmp_p
     assert init(store) == "moved"
     assert store.observe().gate.drain_state == "admit"
     store.close()
+
+
+def test_a_reader_calls_the_function_where_it_is_loaded_and_a_script_where_it_is_not(
+    redis_url: str, client: Any
+) -> None:
+    reader, writer = Store.connect(redis_url, read_only=True), Store.connect(redis_url)
+    assert reader.observe().gate.drain_state == "drain"
+    assert (calls_of(client, "fcall_ro"), calls_of(client, "eval_ro")) == (1, 1)
+    assert init(writer) == "moved"
+
+    for _ in range(120):
+        assert reader.observe().gate.drain_state == "admit"
+    assert 10 < calls_of(client, "fcall_ro") < 30
+
+    # A library that was made from other source has nothing under that name, whatever its own are.
+    client.execute_command(
+        "FUNCTION", "LOAD", "REPLACE", functions.library().replace(functions.digest_of(functions.body()), "other")
+    )
+    assert reader.observe().gate.drain_state == "admit"
+    assert calls_of(client, "evalsha_ro") > 100
+    for store in (reader, writer):
+        store.close()
+
+
+def test_a_reader_that_may_not_call_functions_runs_the_source_itself(
+    redis_url: str, client: Any, restricted: Restrict
+) -> None:
+    writer, reader = Store.connect(redis_url), Store.connect(restricted("-fcall_ro"), read_only=True)
+    assert init(writer) == "moved"
+    for _ in range(3):
+        assert reader.observe().gate.drain_state == "admit"
+    assert (calls_of(client, "eval_ro"), calls_of(client, "evalsha_ro")) == (1, 2)
+    for store in (reader, writer):
+        store.close()
