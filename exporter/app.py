@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
 
-from fastapi import FastAPI, Request
-from fastapi.responses import HTMLResponse, PlainTextResponse, Response
+from fastapi import FastAPI
+from fastapi.responses import HTMLResponse, PlainTextResponse
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from exporter.collector import Collector, wait_s
+from exporter.collector import Collector
+from exporter.metrics_page import MetricsPage
 from exporter.passwords import Passwords
 from exporter.reading import Reading
-from exporter.rendering import Renderer, compressed
+from exporter.rendering import Renderer
 from exporter.web_config import OPEN, WebConfig
-from exporter.web_guard import WAITED, WebGuard
+from exporter.web_guard import WebGuard
 from sluicegate import __version__
-
-_TIMEOUT_HEADER = "X-Prometheus-Scrape-Timeout-Seconds"
 
 
 def process_registry() -> CollectorRegistry:
@@ -37,28 +37,12 @@ def reasons(readings: Iterable[Reading]) -> str:
 
 def create_app(
     collector: Collector, passwords: Passwords | None = None, web: Callable[[], WebConfig] = lambda: OPEN
-) -> FastAPI:
+) -> ASGIApp:
     """Build the application around a collector; it owns nothing and needs no start.
 
     `web` gives the web configuration in force, asked at every request.
     """
     app = FastAPI(title="Sluicegate exporter", version=__version__, docs_url=None, redoc_url=None, openapi_url=None)
-    app.add_middleware(WebGuard, config=web, passwords=passwords or Passwords())
-    renderer = Renderer(process_registry())
-
-    async def metrics(request: Request) -> Response:
-        # Always 200: a page that says redis_up 0 differs from an exporter that is gone.
-        waited_s = request.scope.get(WAITED, 0.0)
-        scrape = await collector.scrape(wait_s(request.headers.get(_TIMEOUT_HEADER), collector.budget_s, waited_s))
-        body, content_type = renderer.render(scrape, request.headers.get("accept", ""))
-        headers = {"Content-Type": content_type, "Cache-Control": "no-store", "Vary": "Accept, Accept-Encoding"}
-        smaller = compressed(body, request.headers.get("accept-encoding", ""))
-        if smaller is not None:
-            headers["Content-Encoding"] = "gzip"
-        return Response(body if smaller is None else smaller, headers=headers)
-
-    # A plain route: nothing of it is for FastAPI to look into, and scrapes come every second.
-    app.add_route("/metrics", metrics, methods=["GET"])
 
     @app.get("/healthz")
     async def healthz() -> PlainTextResponse:
@@ -77,7 +61,13 @@ def create_app(
     async def landing() -> HTMLResponse:
         return HTMLResponse(_landing(collector.queues))
 
-    return app
+    metrics = MetricsPage(collector, Renderer(process_registry()))
+
+    async def routed(scope: Scope, receive: Receive, send: Send) -> None:
+        scraped = scope["path"] == "/metrics" and scope["method"] == "GET"
+        await (metrics if scraped else app)(scope, receive, send)
+
+    return WebGuard(routed, web, passwords or Passwords())
 
 
 def _landing(queues: Sequence[str]) -> str:

@@ -6,7 +6,6 @@ what is kept is bounded, and given up as a whole when classes or queues come and
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Callable, Iterable, Sequence
 
 from prometheus_client import CollectorRegistry, utils
@@ -20,8 +19,6 @@ from exporter.reading import Scrape
 
 # Many times what a page of several queues holds.
 _MOST_KEPT = 20_000
-# Level 1 takes a quarter of the time of the default for a page that is a seventh larger.
-_GZIP_LEVEL = 1
 # Untyped.
 _go_number: Callable[[float], str] = utils.floatToGoString
 # Go writes an exponent from here on, so prometheus-client does.
@@ -111,16 +108,6 @@ class _Page(PrometheusCollector):
     def collect(self) -> Iterable[Metric]:
         """Give the families, once a scrape."""
         return self._families
-
-
-def compressed(body: bytes, accept_encoding: str) -> bytes | None:
-    """Give the body compressed with gzip if that is taken, else None (RFC 9110, 12.5.3: `;q=0` is a no)."""
-    for offer in accept_encoding.lower().split(","):
-        name, _, weight = offer.partition(";")
-        if name.strip() == "gzip":
-            refused = weight.replace(" ", "").startswith("q=0") and not weight.strip(" q=0.")
-            return None if refused else gzip.compress(body, _GZIP_LEVEL, mtime=0)
-    return None
 
 
 def _start(sample: Sample) -> str:

@@ -8,6 +8,7 @@ import subprocess
 from dataclasses import replace
 
 import httpx
+import pytest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
@@ -42,17 +43,25 @@ def openmetrics(text: str) -> list[Metric]:
     return list(parse_openmetrics(text))  # type: ignore[no-untyped-call]
 
 
-def get(path: str, source: Observe = full, accept: str = "text/plain", timeout: str | None = None) -> httpx.Response:
+def get(
+    path: str,
+    source: Observe = full,
+    accept: str = "text/plain",
+    timeout: str | None = None,
+    *,
+    encoding: str = "identity",
+    method: str = "GET",
+) -> httpx.Response:
     """Ask a fresh application for one path."""
     collector = Collector({"default": source}, budget_s=1.0)
-    headers = {"accept": accept, "accept-encoding": "identity"}
+    headers = {"accept": accept, "accept-encoding": encoding}
     if timeout is not None:
         headers["X-Prometheus-Scrape-Timeout-Seconds"] = timeout
 
     async def ask() -> httpx.Response:
         transport = httpx.ASGITransport(create_app(collector))
         async with httpx.AsyncClient(transport=transport, base_url="http://exporter") as client:
-            return await client.get(path, headers=headers)
+            return await client.request(method, path, headers=headers)
 
     try:
         return asyncio.run(ask())
@@ -145,3 +154,34 @@ def test_the_landing_page_names_the_queues_and_links_the_metrics() -> None:
 
 def test_a_stranger_path_is_not_found() -> None:
     assert get("/probe?target=redis://elsewhere").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("offer", "taken"),
+    [
+        ("gzip", True),
+        ("br, GZIP ;q=0.5", True),
+        ("gzip;q=0.01", True),
+        ("gzip;q=1", True),
+        ("gzip;q=0", False),
+        ("gzip; q=0.00", False),
+        ("gzip;q=x", False),
+        ("identity", False),
+        ("", False),
+        ("x-gzip-like", False),
+    ],
+)
+def test_the_page_is_compressed_for_whoever_takes_it(offer: str, taken: bool) -> None:
+    answer = get("/metrics", encoding=offer)
+
+    assert ("content-encoding" in answer.headers) is taken
+    assert answer.headers["vary"] == "Accept, Accept-Encoding"
+    assert answer.text.startswith("# HELP")
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
+def test_only_a_get_is_answered_with_the_page(method: str) -> None:
+    answer = get("/metrics", method=method)
+
+    assert answer.status_code in (404, 405)
+    assert "sluicegate" not in answer.text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import math
 from collections.abc import Iterable, Sequence
 
@@ -17,7 +16,7 @@ from prometheus_client.registry import Collector as PrometheusCollector
 from exporter import rendering
 from exporter.families import own_families, page
 from exporter.reading import Scrape
-from exporter.rendering import Renderer, compressed
+from exporter.rendering import Renderer
 
 ACCEPTS = (
     "",
@@ -106,29 +105,6 @@ def test_no_family_of_ours_has_a_name_that_a_scheme_would_change() -> None:
     names = {family.name for family in [*own_families(Scrape((), 0.0)), *page(Scrape((), 0.0))]}
     assert names
     assert all(name.isascii() and name.replace("_", "").isalnum() for name in names)
-
-
-@pytest.mark.parametrize(
-    ("offer", "taken"),
-    [
-        ("gzip", True),
-        ("br, GZIP ;q=0.5", True),
-        ("gzip;q=0.01", True),
-        ("gzip;q=1", True),
-        ("gzip;q=0", False),
-        ("gzip; q=0.00", False),
-        ("identity", False),
-        ("", False),
-        ("x-gzip-like", False),
-    ],
-)
-def test_it_is_compressed_for_whoever_takes_it(offer: str, taken: bool) -> None:
-    body = b"jobs 1.0\n" * 100
-    packed = compressed(body, offer)
-    assert (packed is not None) is taken
-    if packed is not None:
-        assert gzip.decompress(packed) == body
-        assert len(packed) < len(body)
 
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
