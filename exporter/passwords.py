@@ -40,39 +40,58 @@ class Passwords:
         self._key = secrets.token_bytes(32)
         self._right: dict[str, bytes] = {}
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="password")
+        self._under_way: dict[bytes, asyncio.Future[bool]] = {}
         self._waiting: Counter[str] = Counter()
 
+    @property
+    def waiting(self) -> int:
+        """Give how many checks are under way or wait for their turn."""
+        return len(self._under_way)
+
     async def check(self, users: Mapping[str, bytes], name: str, password: str, address: str) -> Verdict:
-        """Say whether the password is the one whose hash `users` holds under the name, within a second."""
+        """Say whether the password is the one whose hash `users` holds under the name, within a second.
+
+        A check that takes longer goes on: whoever comes back with the same pair finds its end.
+        """
         hashed = users.get(name)
         digest = self._digest(name, hashed or b"", password)
         known = self._right.get(name)
         if hashed is not None and known is not None and hmac.compare_digest(known, digest):
             return Verdict.RIGHT
-        if self._waiting.total() >= _MOST_WAITING or self._waiting[address] >= _MOST_WAITING_OF_ONE_ADDRESS:
-            return Verdict.BUSY
-        # An unknown name costs the same time as a wrong password, so neither is told from the other.
-        stand_in = hashed if hashed is not None else next(iter(users.values()))
-        checking = asyncio.get_running_loop().run_in_executor(self._thread, matches, password, stand_in)
-        self._waiting[address] += 1
-        checking.add_done_callback(lambda _: self._done(address))
+        checking = self._under_way.get(digest)
+        if checking is None:
+            if self.waiting >= _MOST_WAITING or self._waiting[address] >= _MOST_WAITING_OF_ONE_ADDRESS:
+                return Verdict.BUSY
+            checking = self._begin(users, name, password, address, digest)
         done, _ = await asyncio.wait({checking}, timeout=_WAIT_S)
         if not done:
             return Verdict.BUSY
-        if hashed is None or not checking.result():
-            return Verdict.WRONG
-        # A name has one hash, so at most one digest a user is kept.
-        self._right = {user: right for user, right in self._right.items() if user in users} | {name: digest}
-        return Verdict.RIGHT
+        return Verdict.RIGHT if checking.result() and hashed is not None else Verdict.WRONG
 
     def close(self) -> None:
         """Let the thread end with the check under way."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    def _done(self, address: str) -> None:
-        self._waiting[address] -= 1
-        if not self._waiting[address]:
-            del self._waiting[address]
+    def _begin(
+        self, users: Mapping[str, bytes], name: str, password: str, address: str, digest: bytes
+    ) -> asyncio.Future[bool]:
+        # An unknown name costs the same time as a wrong password, so neither is told from the other.
+        hashed = users.get(name, next(iter(users.values())))
+        checking = asyncio.get_running_loop().run_in_executor(self._thread, matches, password, hashed)
+        self._under_way[digest] = checking
+        self._waiting[address] += 1
+
+        def ended(check: asyncio.Future[bool]) -> None:
+            del self._under_way[digest]
+            self._waiting[address] -= 1
+            if not self._waiting[address]:
+                del self._waiting[address]
+            if not check.cancelled() and check.exception() is None and check.result() and name in users:
+                # A name has one hash, so one digest a user is kept.
+                self._right = {user: right for user, right in self._right.items() if user in users} | {name: digest}
+
+        checking.add_done_callback(ended)
+        return checking
 
     def _digest(self, name: str, hashed: bytes, password: str) -> bytes:
         """Give what a right pair is known by: the hash is in it, so a changed one makes the pair unknown."""

@@ -38,7 +38,7 @@ class Exporter:
     def __init__(self, settings: Settings, queues: Sequence[str] = ()) -> None:
         self._listen = settings.exporter
         self._web = WebFile(settings.exporter.web_config_file) if settings.exporter.web_config_file else None
-        self._passwords = Passwords()
+        self.passwords = Passwords()
         self._stores = open_stores(settings, queues)
         self.collector = Collector(sources_of(self._stores), settings.exporter.scrape_budget_s)
         self._socket: socket.socket | None = None
@@ -63,7 +63,7 @@ class Exporter:
         """
         self._socket = listen(self._listen.host, self._listen.port, "the exporter")
         config = uvicorn.Config(
-            create_app(self.collector, self._passwords, self._web_config),
+            create_app(self.collector, self.passwords, self._web_config),
             log_config=None,
             access_log=False,
             server_header=False,
@@ -91,7 +91,7 @@ class Exporter:
         if self._socket is not None:
             self._socket.close()
         self._server, self._thread, self._socket = None, None, None
-        self._passwords.close()
+        self.passwords.close()
         self.collector.close()
         for store in self._stores.values():
             store.close()
