@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Self, TypedDict, Unpack
 
@@ -41,8 +40,8 @@ class SubmissionFields(TypedDict, total=False):
 class AsyncProducer:
     """Submit to one queue from one event loop.
 
-    At most `max_batch` submissions go into a call, `in_flight` calls are on their way at once, each in a thread of
-    this producer's own, and `max_waiting` submissions wait for one. Close it, or use it with `async with`.
+    At most `max_batch` submissions go into a call, `in_flight` calls are on their way at once, on a connection of this
+    producer's own, and `max_waiting` submissions wait for one. Close it, or use it with `async with`.
     """
 
     def __init__(
@@ -57,11 +56,12 @@ class AsyncProducer:
         _check_bound("max_batch", max_batch, MAX_BATCH)
         _check_bound("in_flight", in_flight, 64)
         _check_bound("max_waiting", max_waiting, 1_000_000)
+        self._store = store
+        self._connection = store.async_connection()
         self._producer = Producer(store, clock)
         self._max_batch = max_batch
         self._in_flight = in_flight
         self._max_waiting = max_waiting
-        self._threads = ThreadPoolExecutor(in_flight, thread_name_prefix="admit")
         self._waiting: OrderedDict[_Answer, Submission] = OrderedDict()
         self._sending: set[asyncio.Task[None]] = set()
         self._keys_sent: set[str] = set()
@@ -90,15 +90,16 @@ class AsyncProducer:
 
         That is also what a full producer raises: nothing was sent, and asking again later is as safe as ever.
         """
-        return await self.submit_prepared(self.prepare(job_class, payload, **fields))
+        return await self.submit_prepared(self._producer.prepare(job_class, payload, **fields))
 
     async def submit_prepared(self, submission: Submission) -> Decision:
         """Submit what `prepare` made; like `submit` otherwise."""
         answer = self._ask(submission)
         try:
             return await answer
-        finally:
-            self._waiting.pop(answer, None)  # there only where the caller has gone
+        except asyncio.CancelledError:
+            self._waiting.pop(answer, None)
+            raise
 
     async def submit_many(self, submissions: Iterable[Submission]) -> tuple[Decision, ...]:
         """Decide many in their order, each by itself, together with whatever else is waiting.
@@ -132,7 +133,8 @@ class AsyncProducer:
         while self._sending:
             await asyncio.wait(self._sending)
             self._flush()
-        self._threads.shutdown(wait=False)
+        if self._connection is not None:
+            await self._connection.close()
 
     def _ask(self, submission: Submission) -> _Answer:
         if self._closed:
@@ -158,7 +160,7 @@ class AsyncProducer:
     def _flush(self) -> None:
         self._flush_due = False
         while len(self._sending) < self._in_flight and (batch := self._take()):
-            self._keys_sent.update(submission.idempotency_key for _, submission in batch)
+            self._keys_sent.update([submission.job_id for _, submission in batch])
             task = asyncio.get_running_loop().create_task(self._send(batch))
             self._sending.add(task)
             task.add_done_callback(self._sent)
@@ -170,7 +172,7 @@ class AsyncProducer:
         size = 0
         while self._waiting and len(batch) < self._max_batch and len(passed_over) < _PASSED_OVER_MAX:
             answer, submission = self._waiting.popitem(last=False)
-            if submission.idempotency_key in self._keys_sent:
+            if submission.job_id in self._keys_sent:
                 passed_over.append((answer, submission))
                 continue
             size += submission.size
@@ -187,10 +189,8 @@ class AsyncProducer:
             self._waiting.move_to_end(answer, last=False)
 
     async def _send(self, batch: _Batch) -> None:
-        submissions = [submission for _, submission in batch]
-        loop = asyncio.get_running_loop()
         try:
-            decisions = await loop.run_in_executor(self._threads, self._producer.submit_many, submissions)
+            decisions = await self._store.admit_async(self._connection, [one.words() for _, one in batch])
             for (answer, _), decision in zip(batch, decisions, strict=True):
                 if not answer.done():
                     answer.set_result(decision)
@@ -199,7 +199,7 @@ class AsyncProducer:
                 if not answer.done():
                     answer.set_exception(_own(error))
         finally:
-            self._keys_sent.difference_update(submission.idempotency_key for submission in submissions)
+            self._keys_sent.difference_update([submission.job_id for _, submission in batch])
             for answer, _ in batch:
                 answer.cancel()  # nothing where it was answered; the loop is ending where it was not
 

@@ -7,12 +7,15 @@ Half of that is its pool, so a store that has a pool of its own keeps what it on
 from __future__ import annotations
 
 import os
+import time
 from typing import Any, cast
 
 import redis
 
 # redis-py leaves the methods of its connections untyped.
 Connection = Any
+# A connection that answered just now is taken to be whole: to ask the system would cost a tenth of the next call.
+_WHOLE_FOR_S = 0.01
 
 
 class Connections:
@@ -24,7 +27,7 @@ class Connections:
     def __init__(self, client: redis.Redis, *, keeps: bool) -> None:
         self._pool: Any = client.connection_pool
         self._keeps = keeps
-        self._idle: list[Connection] = []
+        self._idle: list[tuple[Connection, float]] = []
         self._pid = os.getpid()
 
     def ask(self, words: tuple[str | int, ...], timeout_s: float | None) -> object:
@@ -32,9 +35,19 @@ class Connections:
 
         `timeout_s` bounds this answer alone; without it the client's own timeout does.
         """
+        return self._read(self._send(words), timeout_s)
+
+    def _send(self, words: tuple[str | int, ...]) -> Connection:
         connection = self._take()
         try:
             connection.send_command(*words)
+        except BaseException:
+            self._drop(connection)
+            raise
+        return connection
+
+    def _read(self, connection: Connection, timeout_s: float | None) -> object:
+        try:
             if timeout_s is not None and not connection.can_read(timeout=timeout_s):
                 raise redis.exceptions.TimeoutError(f"no answer within {timeout_s:.3f} s")
             answer = cast("object", connection.read_response())
@@ -42,9 +55,7 @@ class Connections:
             self._give_back(connection)
             raise
         except BaseException:
-            # An answer may still come, and the next command on this connection would get it.
-            connection.disconnect()
-            self._pool.release(connection)
+            self._drop(connection)
             raise
         self._give_back(connection)
         return answer
@@ -55,21 +66,25 @@ class Connections:
         try:
             connection.connect()
         except BaseException:
-            connection.disconnect()
-            self._pool.release(connection)
+            self._drop(connection)
             raise
         self._give_back(connection)
+
+    def _drop(self, connection: Connection) -> None:
+        # An answer may still come, and the next command on this connection would get it.
+        connection.disconnect()
+        self._pool.release(connection)
 
     def close(self) -> None:
         """Give every idle connection back to the pool; safe twice."""
         while self._idle:
-            connection = self._idle.pop()
+            connection, _ = self._idle.pop()
             connection.disconnect()
             self._pool.release(connection)
 
     def _give_back(self, connection: Connection) -> None:
         if self._keeps:
-            self._idle.append(connection)
+            self._idle.append((connection, time.monotonic()))
         else:
             self._pool.release(connection)
 
@@ -78,9 +93,11 @@ class Connections:
             # The parent goes on with its connections; the pool of a child opens its own.
             self._idle, self._pid = [], os.getpid()
         try:
-            connection = self._idle.pop()
+            connection, answered_at = self._idle.pop()
         except IndexError:
             return self._pool.get_connection()
+        if time.monotonic() - answered_at < _WHOLE_FOR_S:
+            return connection
         try:
             stale = connection.can_read(timeout=0)
         except (redis.exceptions.RedisError, OSError):

@@ -90,7 +90,7 @@ class Producer:
             deadline_ts=deadline_ts,
             cost_class=cost_class,
         )
-        return self.submit_many([submission])[0]
+        return self._store.admit((submission.words(),))[0]
 
     def submit_many(self, submissions: Iterable[Submission]) -> tuple[Decision, ...]:
         """Decide many in their order, at most 100 a call.
@@ -108,7 +108,7 @@ class Producer:
         No answer is deferred, too. Repeat with `submit_or_defer(deferred.submission)`.
         """
         try:
-            decision = self.submit_many([submission])[0]
+            decision = self._store.admit((submission.words(),))[0]
         except StoreUnavailable:
             return Deferred(submission, "unanswered", UNANSWERED_RETRY_S)
         if decision.final or decision.retry_after_s is None:

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 import redis
 
+from sluicegate.async_connection import AsyncConnection
 from sluicegate.connections import Connections
 
 T = TypeVar("T")
@@ -35,6 +36,9 @@ class Server(Protocol):
     def ask(self, words: Words, timeout_s: float | None) -> object:
         """Send one command; raises redis-py's errors. `timeout_s` bounds the answer, else the client's own does."""
 
+    def async_connection(self) -> AsyncConnection | None:
+        """Give a connection of an event loop's own, or None where there is no such connection."""
+
     def run(self, command: Callable[[redis.Redis], T]) -> T:
         """Call redis-py's client of that server; raises redis-py's errors."""
 
@@ -56,6 +60,10 @@ class OneServer:
     def ask(self, words: Words, timeout_s: float | None) -> object:
         """Send one command (see Server)."""
         return self._connections.ask(words, timeout_s)
+
+    def async_connection(self) -> AsyncConnection | None:
+        """Give one as the client's are; through Sentinels there is none."""
+        return AsyncConnection.like_those_of(self._client)
 
     def run(self, command: Callable[[redis.Redis], T]) -> T:
         """Call the client (see Server)."""
@@ -101,6 +109,9 @@ class Cluster:
     def ask(self, words: Words, timeout_s: float | None) -> object:
         """Send one command to the owner of the slot of its keys (see Server)."""
         return self._at_owner(lambda node: node.connections.ask(words, timeout_s))
+
+    def async_connection(self) -> None:
+        """Give none: its answer may point to another node, and only `ask` follows it."""
 
     def run(self, command: Callable[[redis.Redis], T]) -> T:
         """Call the owner's client (see Server)."""

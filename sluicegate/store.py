@@ -6,6 +6,7 @@ redis-py would retry ten times by itself, so its retries are off and both timeou
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import threading
@@ -17,6 +18,7 @@ import redis
 
 from sluicegate import functions, keys, redis_clients, replies
 from sluicegate.admission import Decision
+from sluicegate.async_connection import AsyncConnection, ErrorAnswer
 from sluicegate.errors import OtherLibrary, StoreFull, StoreRejected, StoreUnavailable, UsageError
 from sluicegate.keys import Keys
 from sluicegate.redis_clients import Access
@@ -169,7 +171,25 @@ class Store:
 
     def admit(self, jobs: Sequence[Words]) -> tuple[Decision, ...]:
         """Decide a batch of at most 100 submissions in order; each as `Submission.words` renders it."""
-        answer = self._hot("admit", [word for job in jobs for word in job])
+        return self._decided(jobs, self._hot("admit", [word for job in jobs for word in job]))
+
+    def async_connection(self) -> AsyncConnection | None:
+        """Give a connection for `admit_async`, which its owner closes, or None where there is no such connection."""
+        return self._server.async_connection()
+
+    async def admit_async(self, connection: AsyncConnection | None, jobs: Sequence[Words]) -> tuple[Decision, ...]:
+        """Do what `admit` does without holding the event loop up; answers and failures are the same."""
+        if connection is not None and not (self._read_only or self._function_forbidden):
+            try:
+                answer = await connection.ask(self._call_of("admit", [word for job in jobs for word in job]))
+                return self._decided(jobs, _flat("admit", answer))
+            except ErrorAnswer:
+                pass  # No such function, or none for this user, or no memory: the other way knows what to do or to say.
+            except redis.exceptions.RedisError as error:
+                raise _translated(error) from error
+        return await asyncio.to_thread(self.admit, jobs)
+
+    def _decided(self, jobs: Sequence[Words], answer: list[Any]) -> tuple[Decision, ...]:
         self._saw(int(answer[0]))
         if len(answer) == 1:
             return tuple(Decision(False, str(job[0]), "admission_closed", _CLOSED_RETRY_S) for job in jobs)
@@ -466,13 +486,16 @@ class Store:
 
     def _hot(self, command: str, words: Words) -> list[Any]:
         """Call a function that takes its arguments one by one and answers one flat list."""
-        answer = self._ask(command, words, None)
-        if not isinstance(answer, list):
-            raise StoreRejected(f"{command} answered something that is not a list: {answer!r:.100}")
-        return answer
+        return _flat(command, self._ask(command, words, None))
+
+    def _arguments(self, words: Words) -> tuple[str | int, ...]:
+        return (self.keys(keys.GATE), self.keys.prefix, str(self._epoch), *words)
+
+    def _call_of(self, command: str, words: Words) -> tuple[str | int, ...]:
+        return ("FCALL", functions.function_name(command), 1, *self._arguments(words))
 
     def _ask(self, command: str, words: Words, timeout_s: float | None) -> object:
-        arguments = (self.keys(keys.GATE), self.keys.prefix, str(self._epoch), *words)
+        arguments = self._arguments(words)
         try:
             return self._send(command, arguments, timeout_s)
         except redis.exceptions.RedisError as error:
@@ -560,6 +583,12 @@ def _server(access: Access, queue: str) -> Server:
         client, sentinels = redis_clients.primary_by_sentinels(access)
         return OneServer(client, owns=True, beside=sentinels)
     return OneServer(redis_clients.single(access), owns=True)
+
+
+def _flat(command: str, answer: object) -> list[Any]:
+    if not isinstance(answer, list):
+        raise StoreRejected(f"{command} answered something that is not a list: {answer!r:.100}")
+    return answer
 
 
 def _settlement_words(settlement: Arguments) -> Words:

@@ -20,6 +20,10 @@ MAX_PAYLOAD_BYTES = 262_144
 # In ms it is still a whole number that every client reads exactly.
 _FARTHEST_S = 1e11
 
+# What nearly all are, told by one look; whatever else there is, `_check_token` tells what is wrong with it.
+_is_key = re.compile(rf"(?!{_RESERVED_PREFIX})[!-~]{{1,{MAX_KEY}}}").fullmatch
+_is_class = re.compile(rf"(?!{_RESERVED_PREFIX})[!-~]{{1,{MAX_CLASS}}}").fullmatch
+
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _RANDOM_BITS = 80
 _TIME_BITS = 48
@@ -74,11 +78,14 @@ def build_submission(
     deadline_ts: float | None = None,
 ) -> Submission:
     """Check every field; raises UsageError naming the field, its value and its bound."""
-    _check_token("idempotency key", job_id, MAX_KEY)
-    _check_token("class", job_class, MAX_CLASS)
+    if job_id.__class__ is not str or not _is_key(job_id):
+        _check_token("idempotency key", job_id, MAX_KEY)
+    if job_class.__class__ is not str or not _is_class(job_class):
+        _check_token("class", job_class, MAX_CLASS)
     if cost_class is not None:
         _check_token("cost class", cost_class, MAX_CLASS)
-    _check_payload(job_id, payload)
+    if payload.__class__ is not str or not payload.isascii() or len(payload) > MAX_PAYLOAD_BYTES:
+        _check_payload(job_id, payload)
     if deadline_s is not None and deadline_ts is not None:
         raise UsageError("A job has one deadline: give deadline_s or deadline_ts, not both.")
     return Submission(
@@ -86,8 +93,8 @@ def build_submission(
         job_class,
         payload,
         cost_class or "",
-        _milliseconds("deadline_ts", deadline_ts),
-        _milliseconds("deadline_s", deadline_s),
+        0 if deadline_ts is None else _milliseconds("deadline_ts", deadline_ts),
+        0 if deadline_s is None else _milliseconds("deadline_s", deadline_s),
     )
 
 
@@ -131,9 +138,7 @@ def _check_token(name: str, value: str, longest: int) -> None:
         raise UsageError(f"The {name} {value!r} starts with {_RESERVED_PREFIX!r}.", "That start is kept for canaries.")
 
 
-def _milliseconds(name: str, seconds: float | None) -> int:
-    if seconds is None:
-        return 0
+def _milliseconds(name: str, seconds: float) -> int:
     # The comparison is false for NaN, and the bound keeps the sum with now exact.
     if not 0 < seconds < _FARTHEST_S:
         raise UsageError(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from sluicegate.admission import Decision
+from sluicegate.async_connection import AsyncConnection
 from sluicegate.store import Store, Words
 
 HELD_AT_MOST_S = 30.0
@@ -24,19 +26,17 @@ class WatchedStore(Store):
         self.batches, self.at_once, self.most_at_once = [], 0, 0
         self.go = threading.Event()
         self.go.set()
-        self._watch = threading.Lock()
 
-    def admit(self, jobs: Sequence[Words]) -> tuple[Decision, ...]:
-        with self._watch:
-            self.batches.append([str(job[0]) for job in jobs])
-            self.at_once += 1
-            self.most_at_once = max(self.most_at_once, self.at_once)
+    async def admit_async(self, connection: AsyncConnection | None, jobs: Sequence[Words]) -> tuple[Decision, ...]:
+        self.batches.append([str(job[0]) for job in jobs])
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
         try:
-            assert self.go.wait(HELD_AT_MOST_S)
-            return super().admit(jobs)
+            if not self.go.is_set():
+                assert await asyncio.to_thread(self.go.wait, HELD_AT_MOST_S)
+            return await super().admit_async(connection, jobs)
         finally:
-            with self._watch:
-                self.at_once -= 1
+            self.at_once -= 1
 
 
 @contextmanager

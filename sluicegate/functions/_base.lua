@@ -29,20 +29,12 @@ local function settings_of(p)
   return settings_value
 end
 
--- tostring loses digits above 2^46. Within a call the same numbers come again and again: instants, leases, fences.
-local texts = {}
-
+-- A whole number as text: tostring loses digits above 2^46.
 local function digits(number)
-  local text = texts[number]
-  if not text then
-    text = string.format('%.0f', number)
-    texts[number] = text
-  end
-  return text
+  return string.format('%d', number)
 end
 
 local function open_call(args)
-  texts = {}
   local time = redis.call('TIME')
   local us = tonumber(time[1]) * 1000000 + tonumber(time[2])
   local p = args[1]
@@ -121,8 +113,8 @@ end
 local function count_in(q, key, name, by)
   local counted = q.counted[key]
   if not counted then
-    counted = {}
-    q.counted[key] = counted
+    q.counted[key] = { [name] = by or 1 }
+    return
   end
   counted[name] = (counted[name] or 0) + (by or 1)
 end

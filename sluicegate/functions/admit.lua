@@ -11,7 +11,7 @@ local function refuse(q, job, reason, retry_ms)
   local key = J.key(q, job.id)
   local retry_at = digits(retry_ms and q.now + retry_ms or 0)
   redis.call('HSET', key, 'state', 'refused', 'fp', job.fp, 'reason', reason, 'retry_at', retry_at, 'decided_at',
-    digits(q.now))
+    q.admission.now)
   local kept_ms = (retry_ms or 0) + q.s.timings.refusal_retention_ms
   redis.call('PEXPIRE', key, digits(kept_ms))
   -- By when its record goes, not by when it comes due: a final refusal never comes due, and stands all the same.
@@ -33,8 +33,8 @@ end
 
 -- What there is at the beginning of the call; each acceptance adds to it. Pending counts delayed.
 local function load_of(q)
-  if q.load then return q.load end
-  local p, load = q.p, { of_class = {}, of_cost = {}, ready = 0 }
+  if q.admission.load then return q.admission.load end
+  local p, load = q.p, { of_class = {}, of_cost = {}, ready = 0, delayed = 0, running = 0, delayed_of = {}, each_ms = {} }
   for _, pair in ipairs(J.pairs(q)) do
     local ready = redis.call('ZCARD', p .. 'queue:fifo:' .. pair.name)
     load.ready = load.ready + ready
@@ -43,8 +43,7 @@ local function load_of(q)
   end
   load.delayed = redis.call('ZCARD', p .. 'queue:delayed')
   load.running = redis.call('ZCARD', p .. 'queue:leases') - redis.call('ZCARD', p .. 'running:canary')
-  load.delayed_of, load.each_ms = {}, {}
-  q.load = load
+  q.admission.load = load
   return load
 end
 
@@ -71,81 +70,101 @@ end
 
 -- Whether the jobs of this class, at its share of the workers, take longer than the part of the time left that the
 -- contract allows. The wait behind all classes would starve the one whose deadline is shortest.
-local function backlogged(q, load, class, left)
-  local declared = q.s.classes[class]
+local function backlogged(q, load, kind, left)
+  local class, declared = kind.class, kind.limits
   if left <= 0 or not declared then return left <= 0 end
   load.each_ms[class] = load.each_ms[class] or F.service_ms(q, class) / (q.s.max_running * declared.share)
   local waiting = (load.of_class[class] or 0) + delayed_of(q, load, class)
   return waiting * load.each_ms[class] > q.s.backlog_limit * left
 end
 
-local function capacity_refusal(q, job, class, cost)
-  local timings, load = q.s.timings, load_of(q)
+-- What a named class and a wished cost class ('' for the class's own) come to; looked up once a call. Without a class, or
+-- with a cost class that is not declared, there is none such.
+local function kind_of(q, named, wished)
+  local name = wished == '' and named or named .. ' ' .. wished
+  local kind = q.admission.kinds[name]
+  if kind then return kind end
+  local classes, declared = q.s.classes, q.s.classes[named]
+  local class = declared and named or (not q.s.strict_classes and 'other') or nil
+  local cost = none(wished) or (declared and declared.cost_class) or '-'
+  local costly = q.s.cost_classes[cost]
+  kind = { named = named, class = class, cost = cost, declared = declared, limits = class and classes[class],
+    costly = costly, unknown = not class or (cost ~= '-' and not costly), fresh = nil }
+  q.admission.kinds[name] = kind
+  return kind
+end
+
+local function capacity_refusal(q, kind, deadline)
+  local s, load, limits, costly = q.s, load_of(q), kind.limits, kind.costly
   local pending = load.ready + load.delayed
-  if pending >= q.s.max_pending or pending + load.running >= q.s.max_pending + q.s.max_running then
-    return 'overloaded', timings.overloaded_retry_ms
+  if pending >= s.max_pending or pending + load.running >= s.max_pending + s.max_running then
+    return 'overloaded', s.timings.overloaded_retry_ms
   end
-  local declared, costly = q.s.classes[class], q.s.cost_classes[cost]
-  if declared and declared.max_pending > 0
-    and over(declared.max_pending, (load.of_class[class] or 0) + delayed_of(q, load, class)) then
-    return class .. '_limit', timings.class_limit_retry_ms
+  if limits and limits.max_pending > 0
+    and over(limits.max_pending, (load.of_class[kind.class] or 0) + delayed_of(q, load, kind.class)) then
+    return kind.class .. '_limit', s.timings.class_limit_retry_ms
   end
   if costly and costly.max_pending > 0
-    and over(costly.max_pending, (load.of_cost[cost] or 0) + delayed_of(q, load, 'cost:' .. cost)) then
-    return cost .. '_limit', timings.class_limit_retry_ms
+    and over(costly.max_pending, (load.of_cost[kind.cost] or 0) + delayed_of(q, load, 'cost:' .. kind.cost)) then
+    return kind.cost .. '_limit', s.timings.class_limit_retry_ms
   end
-  local left = job.deadline - q.now - timings.margin_ms
+  local left = deadline - q.now - s.timings.margin_ms
   local late
-  if q.s.backlog_limit > 0 then late = backlogged(q, load, class, left) else late = unreachable(q, load, left) end
+  if s.backlog_limit > 0 then late = backlogged(q, load, kind, left) else late = unreachable(q, load, left) end
   if late then return 'deadline_unreachable', nil end
   return nil
 end
 
 -- The new members of a pair's indexes; written together at the end of the call.
-local function fresh_of(q, class, cost)
-  local name = class .. ':' .. cost
-  local fresh = q.fresh[name]
+local function fresh_of(q, kind)
+  local name = kind.class .. ':' .. kind.cost
+  local fresh = q.admission.fresh[name]
   if not fresh then
-    J.know_pair(q, class, cost)
-    fresh = { class = class, fifo = {}, ready = {}, n = 0 }
-    q.fresh[name] = fresh
+    J.know_pair(q, kind.class, kind.cost)
+    fresh = { class = kind.class, fifo = { nil, nil }, ready = { nil, nil }, n = 0 }
+    q.admission.fresh[name] = fresh
   end
+  kind.fresh = fresh
   return fresh
 end
 
 local function write_fresh(q)
-  for name, fresh in pairs(q.fresh) do
+  local a = q.admission
+  if a.accepted == 0 then return end
+  for name, fresh in pairs(a.fresh) do
     redis.call('ZADD', q.p .. 'queue:fifo:' .. name, unpack(fresh.fifo))
     redis.call('ZADD', q.p .. 'queue:ready:' .. name, unpack(fresh.ready))
     count_class(q, fresh.class, 'admitted', fresh.n)
-    count(q, 'admitted', fresh.n)
-    q.woken = q.woken + fresh.n
   end
-  if #q.listed > 0 and J.keeps_list(q) then redis.call('RPUSH', q.p .. 'queue:pending', unpack(q.listed)) end
+  redis.call('MSET', unpack(a.payloads))
+  if J.keeps_list(q) then redis.call('RPUSH', q.p .. 'queue:pending', unpack(a.listed)) end
+  count(q, 'admitted', a.accepted)
+  q.woken = q.woken + a.accepted
 end
 
 -- Of several jobs with the deadline of their class the text is the same.
-local function deadline_text(q, deadline)
-  if q.deadline ~= deadline then q.deadline, q.deadline_text = deadline, digits(deadline) end
-  return q.deadline_text
+local function deadline_text(a, deadline)
+  if a.deadline ~= deadline then a.deadline, a.deadline_text = deadline, digits(deadline) end
+  return a.deadline_text
 end
 
-local function accept(q, job, class, cost, known)
-  local key, deadline, id = q.p .. 'job:' .. job.id, deadline_text(q, job.deadline), job.id
+local function accept(q, job, kind, deadline, known)
+  local a, id, class, cost = q.admission, job.id, kind.class, kind.cost
+  local key, text = q.p .. 'job:' .. id, deadline_text(a, deadline)
   if known then
     redis.call('DEL', key)
     redis.call('ZREM', q.p .. 'queue:refusals', id)
   end
-  redis.call('HSET', key, 'state', 'ready', 'class', class, 'deadline', deadline, 'fp', job.fp, 'admitted_at', q.now_text)
+  redis.call('HSET', key, 'state', 'ready', 'class', class, 'deadline', text, 'fp', job.fp, 'admitted_at', a.now)
   if cost ~= '-' then redis.call('HSET', key, 'cost', cost) end
-  if class ~= job.class then redis.call('HSET', key, 'declared', job.class) end
-  redis.call('SET', q.p .. 'payload:' .. id, job.payload)
-  local fresh, load = fresh_of(q, class, cost), q.load
-  local n = fresh.n
-  fresh.n = n + 1
-  fresh.fifo[2 * n + 1], fresh.fifo[2 * n + 2] = q.now_text, id
-  fresh.ready[2 * n + 1], fresh.ready[2 * n + 2] = deadline, id
-  q.listed[#q.listed + 1] = id
+  if class ~= kind.named then redis.call('HSET', key, 'declared', kind.named) end
+  local n, fresh, load = a.accepted + 1, kind.fresh or fresh_of(q, kind), a.load
+  a.accepted, a.listed[n] = n, id
+  a.payloads[2 * n - 1], a.payloads[2 * n] = q.p .. 'payload:' .. id, job.payload
+  n = fresh.n + 1
+  fresh.n = n
+  fresh.fifo[2 * n - 1], fresh.fifo[2 * n] = a.now, id
+  fresh.ready[2 * n - 1], fresh.ready[2 * n] = text, id
   load.ready = load.ready + 1
   load.of_class[class] = (load.of_class[class] or 0) + 1
   load.of_cost[cost] = (load.of_cost[cost] or 0) + 1
@@ -168,29 +187,43 @@ end
 
 -- What is stored under the key, or nil. Where no key of the call had a record before it, only this call can have made one.
 local function known_record(q, id)
-  if q.none_known and not q.decided[id] then return nil end
+  local a = q.admission
+  if a.none_known and not a.decided[id] then return nil end
   local record = redis.call('HMGET', J.key(q, id), 'state', 'fp', 'reason', 'retry_at')
   return record[1] and record
 end
 
-local function decide(q, g, job)
+local function deadline_of(q, job, kind)
+  if job.deadline > 0 then return job.deadline end
+  if job.within_ms > 0 then return q.now + job.within_ms end
+  return kind.declared and q.now + kind.declared.deadline_ms or 0
+end
+
+-- Why nobody, or not this key, gets in; the gate is read where the first job of a call has to be decided.
+local function shut(q, id)
+  local a = q.admission
+  if not a.gate then
+    a.gate = G.glance(q)
+    a.closed = closed(q, a.gate)
+  end
+  return a.closed or (a.gate.ramp and not in_ramp_share(id, a.gate.ramp) and 'ramp')
+end
+
+local function decide(q, job)
   local known = known_record(q, job.id)
   if known then
     local verdict, reason, wait = stored_answer(q, job, known[1], known[2], known[3] or '', tonumber(known[4]) or 0)
     if verdict then return verdict, reason, wait end
   end
-  q.decided[job.id] = true
-  local timings, declared = q.s.timings, q.s.classes[job.class]
-  local class = declared and job.class or (not q.s.strict_classes and 'other') or nil
-  local cost = none(job.cost_class) or (declared and declared.cost_class) or '-'
-  if job.deadline == 0 and job.within_ms > 0 then job.deadline = q.now + job.within_ms end
-  if job.deadline == 0 and declared then job.deadline = q.now + declared.deadline_ms end
-  local shut = q.closed or (g.ramp and not in_ramp_share(job.id, g.ramp) and 'ramp')
-  if shut then return refuse(q, job, shut, timings.closed_retry_ms) end
-  if not class or (cost ~= '-' and not q.s.cost_classes[cost]) then return refuse(q, job, 'unknown_class', nil) end
-  local reason, retry_ms = capacity_refusal(q, job, class, cost)
+  q.admission.decided[job.id] = true
+  local why = shut(q, job.id)
+  if why then return refuse(q, job, why, q.s.timings.closed_retry_ms) end
+  local kind = kind_of(q, job.class, job.cost_class)
+  if kind.unknown then return refuse(q, job, 'unknown_class', nil) end
+  local deadline = deadline_of(q, job, kind)
+  local reason, retry_ms = capacity_refusal(q, kind, deadline)
   if reason then return refuse(q, job, reason, retry_ms) end
-  return accept(q, job, class, cost, known)
+  return accept(q, job, kind, deadline, known)
 end
 
 local function none_known(q)
@@ -200,25 +233,39 @@ local function none_known(q)
   return #keys == 0 or redis.call('EXISTS', unpack(keys)) == 0
 end
 
-local function job_of(v, i)
-  local job = { id = v[i], class = v[i + 1], fp = v[i + 2], payload = v[i + 3], deadline = 0, within_ms = 0 }
+-- One table serves all jobs of a call, one after the other.
+local function read_job(job, v, i)
+  job.id, job.class, job.fp, job.payload = v[i], v[i + 1], v[i + 2], v[i + 3]
+  job.deadline, job.within_ms, job.cost_class = 0, 0, ''
   if v[i + 4] ~= '' then
     local deadline, within_ms, cost_class = string.match(v[i + 4], '^(%d+) (%d+) (.*)$')
     job.deadline, job.within_ms, job.cost_class = tonumber(deadline), tonumber(within_ms), cost_class
   end
-  return job
+end
+
+-- The epoch, from the gate where it was read.
+local function epoch_of(q)
+  local gate = q.admission.gate
+  return digits(gate and gate.epoch or whole_number(text_of(q.p .. 'control:epoch')) or 0)
 end
 
 function commands.admit(q)
   if not q.s then return { '0' } end
-  local g, v = G.read(q), q.v
-  q.closed, q.none_known, q.decided, q.now_text = closed(q, g), none_known(q), {}, digits(q.now)
-  q.fresh, q.listed = {}, {}
-  local list = { digits(g.epoch) }
+  local v, job, list, n = q.v, {}, { '0', nil }, 1
+  -- Here and above with room for one job: a table that has to grow costs as much as a write.
+  q.admission = { now = digits(q.now), none_known = none_known(q), decided = {}, kinds = {}, fresh = {}, accepted = 0,
+    listed = { nil }, payloads = { nil, nil }, gate = nil, closed = nil, load = nil, deadline = -1, deadline_text = '' }
   for i = 3, #v, FIELDS do
-    local n, verdict, reason, wait = #list, decide(q, g, job_of(v, i))
-    list[n + 1], list[n + 2], list[n + 3] = verdict, reason, wait
+    read_job(job, v, i)
+    local verdict, reason, wait = decide(q, job)
+    n = n + 1
+    list[n] = verdict
+    if reason then
+      list[n + 1], list[n + 2] = reason, wait
+      n = n + 2
+    end
   end
+  list[1] = epoch_of(q)
   write_fresh(q)
   return list
 end

@@ -159,7 +159,7 @@ local function remember(q, g, worker, request, version, jobs)
 end
 
 function commands.claim(q)
-  local g, worker, request = G.read(q), q.v[3], q.v[4]
+  local g, worker, request = G.glance(q), q.v[3], q.v[4]
   local list = { q.now, G.effective(g), digits(g.epoch), g.green and 1 or 0, 0, 0 }
   if g.stored == 'uninitialised' or not q.s then return list end
   put('ZADD', q.p .. 'workers', q.now, worker)

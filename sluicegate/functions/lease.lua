@@ -2,7 +2,7 @@
 -- -> drain_state, epoch, then each id that is lost
 function commands.renew(q)
   if not q.s then return { 'drain', '0' } end
-  local g, worker, v = G.read(q), q.v[3], q.v
+  local g, worker, v = G.glance(q), q.v[3], q.v
   local list = { G.effective(g), digits(g.epoch) }
   for i = 4, #v, 2 do
     local id, job = v[i], J.read(q, v[i])
@@ -77,7 +77,7 @@ end
 -- intent worker (id fence)*: record, before the first call of each, that a side effect may follow; re-checks gate and
 -- fence; at most 100. -> drain_state, epoch, then for each: go | stop | stale
 function commands.intent(q)
-  local g, v = G.read(q), q.v
+  local g, v = G.glance(q), q.v
   local list = { G.effective(g), digits(g.epoch) }
   for i = 4, #v, 2 do
     list[#list + 1] = q.s and intended(q, g, v[i], v[3], v[i + 1]) or 'stale'

@@ -10,7 +10,7 @@ import pytest
 
 from sluicegate.admission import Decision
 from sluicegate.async_producer import AsyncProducer
-from sluicegate.errors import StoreRejected, StoreUnavailable, UsageError
+from sluicegate.errors import StoreFull, StoreUnavailable, UsageError
 from sluicegate.producer import MAX_BATCH_BYTES, Deferred
 from sluicegate.store import Store
 from sluicegate.submission import MAX_PAYLOAD_BYTES
@@ -210,8 +210,8 @@ def test_an_error_answer_reaches_each_caller_as_what_it_is(queue: OpenQueue) -> 
         async with AsyncProducer(queue.store) as producer:
             asked = [producer.submit("lint-fix", "{}") for _ in range(3)]
             answers = await asyncio.gather(*asked, return_exceptions=True)
-        assert {type(answer) for answer in answers} == {StoreRejected}
-        assert all("maxmemory" in str(answer) for answer in answers)
+        assert {type(answer) for answer in answers} == {StoreFull}
+        assert all("memory is full" in str(answer) for answer in answers)
 
     queue.client.config_set("maxmemory", 1)
     try:

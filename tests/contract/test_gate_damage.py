@@ -12,6 +12,7 @@ from exporter.acl import acl_line
 from sluicegate import keys
 from sluicegate.replies import GateAnswer
 from sluicegate.store import Store
+from sluicegate.submission import Submission
 from tests.queues import OpenQueue, OpenQueueFunction, contract_of
 
 PASSWORD = "reader"
@@ -78,7 +79,7 @@ def decided(queue: OpenQueue, action: str, fence: str, epoch: int) -> GateAnswer
 
 @pytest.mark.parametrize("words", UNREADABLE, ids=lambda words: " ".join(words)[:60])
 def test_a_damaged_gate_reads_as_drain_and_raises_nowhere(queue: OpenQueue, words: Words) -> None:
-    queue.accepted()
+    queue.accepted(idempotency_key="k1")
     _, fence = queue.store.lead("c1")
     damaged(queue, words)
 
@@ -86,6 +87,8 @@ def test_a_damaged_gate_reads_as_drain_and_raises_nowhere(queue: OpenQueue, word
     assert (gate.drain_state, gate.readable, gate.pin) == ("drain", False, "control_data_lost")
     assert gate.admission_ratio == 0
     assert queue.submit().reason == "admission_closed"
+    # What was decided stays decided, as long as there are settings.
+    assert queue.submit(idempotency_key="k1").accepted == (words[1] != keys.SETTINGS)
     claimed = queue.claim()
     assert (claimed.drain_state, claimed.jobs) == ("drain", ())
     assert not queue.store.tick(fence).gate.readable
@@ -212,3 +215,16 @@ def test_a_user_that_cannot_write_reads_the_same(queue: OpenQueue, reader: Store
 def test_a_user_that_cannot_write_is_refused_by_the_server(reader: Store) -> None:
     with pytest.raises(redis.exceptions.NoPermissionError):
         reader._server.run(lambda client: client.set(keys.DRAIN_STATE, "admit"))
+
+
+def test_a_user_that_may_not_dump_decides_by_the_same_gate(queue: OpenQueue) -> None:
+    queue.client.execute_command("ACL", "SETUSER", "limited", "reset", "on", ">secret", "~*", "+@all", "-dump")
+    limited = Store.connect(queue.url.replace("redis://", "redis://limited:secret@"))
+    try:
+        assert limited.admit([Submission("k1", "lint-fix", "{}").words()])[0].accepted
+        queue.store.order("drain", "ada", "a test")
+        assert limited.admit([Submission("k2", "lint-fix", "{}").words()])[0].reason == "admission_closed"
+        assert limited.observe().gate == queue.store.observe().gate
+    finally:
+        limited.close()
+        queue.client.execute_command("ACL", "DELUSER", "limited")

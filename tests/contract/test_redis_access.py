@@ -18,6 +18,7 @@ from exporter.acl import acl_line
 from exporter.app import process_registry, reasons
 from exporter.rendering import Renderer
 from exporter.server import Exporter
+from sluicegate.async_producer import AsyncProducer
 from sluicegate.errors import SettingsError, StoreError, StoreRejected, StoreUnavailable, UsageError
 from sluicegate.producer import Producer
 from sluicegate.settings import Settings, default_settings, load, parse
@@ -241,3 +242,14 @@ def test_a_half_named_topology_is_refused(redis: dict[str, Any], said: str) -> N
     body = default_settings().model_dump(mode="json") | {"redis": redis}
     with pytest.raises(SettingsError, match=said):
         parse(body, "a file")
+
+
+def test_asyncio_submits_over_the_same_certificates_with_the_same_password(store: Store) -> None:
+    async def submitted() -> list[bool]:
+        async with AsyncProducer(store) as producer:
+            asked = (producer.submit("lint-fix", "{}") for _ in range(60))
+            return [decision.accepted for decision in await asyncio.gather(*asked)]
+
+    connection = store.async_connection()
+    assert connection is not None
+    assert asyncio.run(submitted()) == [True] * 60

@@ -1,0 +1,56 @@
+"""The connections of a store: taken up again, made again where the server closed them, and never out of step."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import redis
+
+from sluicegate.connections import Connections
+
+
+@pytest.fixture
+def client(redis_url: str) -> Iterator[Any]:
+    """Give a plain client of an empty server."""
+    with redis.Redis.from_url(redis_url, decode_responses=True) as plain:
+        yield plain
+
+
+@pytest.fixture
+def connections(redis_url: str) -> Iterator[Connections]:
+    """Give the connections of a store that shares its pool with nobody."""
+    with redis.Redis.from_url(redis_url, decode_responses=True, socket_timeout=5) as owned:
+        kept = Connections(owned, keeps=True)
+        yield kept
+        kept.close()
+
+
+def identity(connections: Connections) -> object:
+    return connections.ask(("CLIENT", "ID"), None)
+
+
+def test_the_next_command_takes_the_connection_of_the_last(connections: Connections) -> None:
+    assert identity(connections) == identity(connections)
+
+
+def test_one_that_was_closed_while_it_stood_idle_is_made_again(connections: Connections, client: Any) -> None:
+    mine = identity(connections)
+    client.client_kill_filter(_id=str(mine))
+    time.sleep(0.05)  # longer than a connection is taken to be whole without a look
+    assert identity(connections) != mine
+
+
+def test_an_error_answer_leaves_the_connection_in_step(connections: Connections) -> None:
+    mine = identity(connections)
+    with pytest.raises(redis.exceptions.ResponseError):
+        connections.ask(("NO-SUCH-COMMAND",), None)
+    assert identity(connections) == mine
+
+
+def test_an_answer_that_is_late_for_its_own_bound_reaches_nobody(connections: Connections) -> None:
+    with pytest.raises(redis.exceptions.TimeoutError, match="no answer within"):
+        connections.ask(("BLPOP", "nothing", "0.3"), 0.05)
+    assert connections.ask(("ECHO", "new"), None) == "new"
