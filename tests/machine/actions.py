@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 from hypothesis.stateful import RuleBasedStateMachine
@@ -14,7 +15,7 @@ from sluicegate.job import Job as Handed
 from sluicegate.submission import Submission
 from tests.machine import commands
 from tests.machine.commands import Command
-from tests.machine.contract import COSTLY, LIMITED, PLAIN, UNDECLARED, UNSAFE, machine_contract
+from tests.machine.contract import CHANGES, COSTLY, LIMITED, PLAIN, UNDECLARED, UNSAFE, machine_contract
 from tests.machine.driver import Driver, Lab
 from tests.machine.executor import Executor
 
@@ -38,6 +39,7 @@ class Actions(RuleBasedStateMachine):
         self._controller_fence = "0"
 
     def _open_anew(self, strict: bool, dispatch: Dispatch) -> None:
+        self._contract = partial(machine_contract, strict=strict, dispatch=dispatch)
         self.drive = Driver(self.lab, machine_contract(strict=strict, dispatch=dispatch))
         self._executor = Executor(self.drive, self._do, self._claim, self._settlement, self._next)
         self._look("admit")
@@ -190,6 +192,46 @@ class Actions(RuleBasedStateMachine):
     def _hold_something(self, number: int) -> None:
         if not self._held(canaries=False):
             self._start(WORKERS[number % 3], (PLAIN, UNSAFE, COSTLY, LIMITED)[number % 4], number % 5 == 0)
+
+    def _apply(self, number: int) -> None:
+        """Let a person change the contract, or put it back as it was."""
+        self._do(commands.apply(self._contract(changes=CHANGES[number % len(CHANGES)])))
+
+    def _restore(self) -> None:
+        """The server is lost, and what a snapshot holds comes back; workers go on with what they held."""
+        self.drive.restore()
+        self._last_claim.clear()
+
+    def _throw_the_switch(self) -> None:
+        """Forbid runs, let an alert ask for one in vain, and allow them again."""
+        self._do(commands.kill_switch(on=True))
+        live = self.drive.gate.run
+        answer = self._do(commands.open_run(self._next("run-"), "webhook"))
+        assert live or answer.answer != "moved", f"the kill switch let a run begin: {answer}"
+        self._do(commands.kill_switch(on=False))
+
+    def _say_yes(self, number: int) -> None:
+        """Let a person say yes to a step, of the live run or of one that is gone."""
+        gate = self.drive.gate
+        step = ("fix", "canary", "approve", "recover")[number % 4]
+        if gate.run and number % 3:
+            self._executor.begin(step)
+        self._do(commands.approve(gate.run or "run-0", step))
+        self._do(commands.approve(gate.run or "run-0", step))
+
+    def _outlive_the_retention(self, job_class: str, outcome: Outcome) -> None:
+        """End a job, let its record go, and submit the same again: nobody knows it any more."""
+        self._open(True)
+        sent = self._submission(job_class, 0, "")
+        self._admit(sent)
+        for job in self._claim("w1", 1):
+            self._do(self._settlement(("w1", job), outcome, 0, CallKind.OK, 10))
+        self.drive.wait(901_000)
+        self._do(commands.sweep())
+        self._do(commands.promote())
+        self._open(True)
+        self._admit(sent)
+        self.drive.count("outlive")
 
     def _look(self, action: str) -> None:
         """Let the controller look once, as it does every tick."""

@@ -15,6 +15,7 @@ REFUSALS_MIN = 10
 KINDS = (
     "admit", "claim", "intent", "renew", "settle", "sweep", "promote", "reconcile", "duplicate", "order", "lead",
     "tick", "move_gate", "open_run", "claim_run", "commit_step", "hand_edit", "wait", "crash", "race", "repeat",
+    "apply", "restore", "kill_switch", "approve", "outlive",
 )  # fmt: skip
 REFUSALS = (
     *(reason.value for reason in RefusalReason),

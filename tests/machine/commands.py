@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from sluicegate.admission import Decision
+from sluicegate.contract import Contract
 from sluicegate.replies import Claimed, GateAnswer, StepAnswer
 from sluicegate.store import Store
 from tests.machine import dispatch, settlement
@@ -127,6 +129,32 @@ def move_gate(action: str, fence: str, epoch: int) -> Command:
         ),
         _nothing,
     )
+
+
+def apply(contract: Contract) -> Command:
+    """Change the contract; from now on every command goes by the new one."""
+    body = contract.for_redis()
+
+    def expect(world: World, answer: str) -> None:
+        stored = json.loads(body)
+        agree(answer, "unchanged" if stored == world.contract else "moved", "a contract applied")
+        world.contract = stored
+
+    return Command("apply", lambda store: store.apply_settings(body, contract.digest(), "ada", "because"), expect)
+
+
+def kill_switch(*, on: bool) -> Command:
+    return Command("kill_switch", lambda store: store.kill_switch(on=on, actor="ada", reason="because"), _nothing)
+
+
+def approve(run: str, step: str) -> Command:
+    """Give a person's word for a step: it moves no job and no gate, and counts once."""
+
+    def expect(world: World, answer: str) -> None:
+        live = world.gate.run == run and world.gate.run_state == "running"
+        assert (answer == "gone") != live, f"a word for {step} of {run} was answered {answer}, the gate is {world.gate}"
+
+    return Command("approve", lambda store: store.approve(run, step, actor="ada", reason="because"), expect)
 
 
 def open_run(run: str, trigger: str) -> Command:

@@ -5,6 +5,7 @@ Every duration that becomes a TTL is a multiple of GRAIN_MS, so that a clock tha
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from sluicegate.contract import Contract, Dispatch
@@ -17,8 +18,21 @@ COST_CLASS = "browser"
 UNDECLARED = "no-such-class"
 
 
-def machine_contract(*, strict: bool = True, dispatch: Dispatch = Dispatch.FIFO) -> Contract:
-    """Give the contract; not `strict` lets undeclared classes in as `other`."""
+# What a named person may change while jobs wait and run: the numbers that no record was made under.
+CHANGES: tuple[Mapping[str, Any], ...] = (
+    {},
+    {"max_pending": 7, "max_running": 2},
+    {"dispatch": Dispatch.EDF.value, "lease_ms": 45_000},
+    {"dispatch": Dispatch.FIFO.value, "loss_budget": 3},
+    {"timings": {"closed_retry_s": 45, "final_retention_s": 900, "refusal_retention_s": 180}},
+    {"classes": {"lint-fix": {"deadline_s": 60, "max_running": 1, "canary": {"prompt": "canary"}}}},
+)
+
+
+def machine_contract(
+    *, strict: bool = True, dispatch: Dispatch = Dispatch.FIFO, changes: Mapping[str, Any] | None = None
+) -> Contract:
+    """Give the contract; not `strict` lets undeclared classes in as `other`. `changes` are one of CHANGES."""
     body: dict[str, Any] = default_settings().contract.model_dump(mode="json")
     body |= {
         "max_pending": 5,
@@ -51,4 +65,6 @@ def machine_contract(*, strict: bool = True, dispatch: Dispatch = Dispatch.FIFO)
         "ramp_step_s": 1,
         "run_lease_s": 15,
     }
+    for name, value in (changes or {}).items():
+        body[name] = {**body[name], **value} if isinstance(value, dict) else value
     return Contract.model_validate(body)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import redis
 
 from sluicegate.admission import Decision
 from sluicegate.contract import Contract
+from sluicegate.restore import Wish, restore
+from sluicegate.snapshot import write_snapshot
 from sluicegate.store import Store
 from tests.machine.census import Census
 from tests.machine.clock import KEY, Clock, with_clock
@@ -18,7 +23,8 @@ from tests.machine.commands import Command
 from tests.machine.comparison import compare
 from tests.machine.dump import Dump, Reader
 from tests.machine.gate import Gate, read_gate
-from tests.machine.laws import Change, contract_of, hold
+from tests.machine.laws import Change, contract_of, hold, hold_restored
+from tests.machine.restoring import restored
 from tests.machine.world import World, finish
 
 _PAUSE_MS = 10_000
@@ -29,23 +35,25 @@ class Lab:
     """Hold one server with the library under test, and the census of all that was run on it."""
 
     client: Any
+    folder: Path
     census: Census = field(default_factory=Census)
 
     @classmethod
     def on(cls, url: str, source: str) -> Lab:
         client: Any = redis.Redis.from_url(url, decode_responses=True)
         client.function_load(with_clock(source), replace=True)
-        return cls(client)
+        return cls(client, Path(tempfile.mkdtemp()))
 
     def close(self) -> None:
         self.client.close()
+        shutil.rmtree(self.folder)
 
 
 class Driver:
     """Run commands on a queue that is opened anew."""
 
     def __init__(self, lab: Lab, contract: Contract) -> None:
-        self._client, self._census = lab.client, lab.census
+        self._client, self._census, self._folder = lab.client, lab.census, lab.folder
         self._client.flushall()
         self.clock = Clock(self._client)
         self._reader = Reader(self._client)
@@ -99,6 +107,24 @@ class Driver:
                 return world
         raise AssertionError(f"two commands at once fit no order: {failures}")
 
+    def restore(self) -> None:
+        """Write a snapshot, lose the server, restore on the empty one with clients that have seen nothing."""
+        self._begin()
+        before, path = self.dump, self._folder / "snapshot.jsonl.gz"
+        write_snapshot(self._stores[0], path)
+        self._client.flushdb()
+        self.world = restored(self.world)
+        self.clock.begin_again({f"job:{key}": one.ends_at for key, one in self.world.decisions.items()})
+        self._reader = Reader(self._client)
+        self._stores = (Store(self._client, "default"), Store(self._client, "default"))
+        answer = restore(self._stores[0], Wish(path, "ada", "the server was lost"))
+        assert answer.answer == "clean", answer
+        self.dump = self._read()
+        self.world.gate = read_gate(self.dump)
+        hold_restored(Change(before, self.dump, (self.gate,), self.clock.now_ms, self.world.contract))
+        compare(self.world, self.dump, self.clock)
+        self._census.commands["restore"] += 1
+
     def wait(self, ms: int) -> None:
         """Let time pass; what has outlived its retention is gone, and nothing else."""
         self._census.commands["wait"] += 1
@@ -148,7 +174,7 @@ class Driver:
         self._census.commands[command.kind] += 1
         if command.kind == "admit":
             self._count_refusals(answer)
-        if command.kind in ("settle", "intent", "reconcile", "order", "commit_step", "open_run"):
+        if command.kind in ("settle", "intent", "reconcile", "order", "commit_step", "open_run", "approve"):
             said = answer if isinstance(answer, str) else answer[0] if isinstance(answer, tuple) else answer.answer
             self._census.seen[f"{command.kind} {said}"] += 1
 

@@ -58,6 +58,12 @@ class Executor:
         else:
             self._widen()
 
+    def begin(self, verb: str) -> None:
+        """Write down that a step has begun, where the run is this executor's."""
+        gate = self._drive.gate
+        if gate.run and (gate.run, gate.run_fence) == (self._run, self._fence):
+            self._commit("journal", verb=verb, phase="started")
+
     def _commit(self, effect: str, **fields: Any) -> str:
         request = self._name("q")
         base = {"executor": _NAME, "run": self._run, "fence": self._fence, "request": request, "seq": 1}

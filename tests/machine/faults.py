@@ -22,6 +22,11 @@ class Fault:
 
 FAULTS: tuple[Fault, ...] = (
     Fault(
+        "a job that ran is ready again after a restore",
+        "if job.state == 'running' then return 'unknown' end",
+        "if job.state == 'running' then return 'ready' end",
+    ),
+    Fault(
         "an old fence may settle",
         "if not job or digits(job.fence) ~= s.fence then return stale(q, s, job) end",
         "if not job then return stale(q, s, job) end",
@@ -101,6 +106,22 @@ FAULTS: tuple[Fault, ...] = (
         "a repeated claim starts further jobs",
         "  if last[1] ~= request then return nil end\n",
         "  if true then return nil end\n",
+    ),
+    Fault(
+        "a restored job keeps its fence",
+        "local fence = digits(math.max((tonumber(job.fence) or 0) + 1, q.us))",
+        "local fence = digits(tonumber(job.fence) or 0)",
+    ),
+    Fault(
+        "a contract stays in force that was replaced",
+        "  if digest ~= settings_digest then\n",
+        "  if not settings_digest then\n",
+    ),
+    Fault(
+        "an alert's run is bound by no kill switch",
+        "  if redis.call('EXISTS', q.p .. 'kill') == 1 then return 'kill_switch' end\n",
+        "",
+        hidden=True,
     ),
     Fault(
         "a gate move is not logged",

@@ -1,6 +1,6 @@
 """The invariants of DESIGN, each looked for in the raw keys alone: what stands now, and how it came from what stood.
 
-13 (restore) is proved elsewhere; 14 (any client may stop between any two commands) holds where the others hold after
+14 (any client may stop between any two commands) holds where the others hold after
 each command; 15 (repeats) is what the model expects of each repeat.
 """
 
@@ -225,6 +225,25 @@ def gate_moves_are_logged(change: Change) -> None:
         assert earlier["to"] == later["from"], f"between {earlier} and {later} a move is missing"
 
 
+def a_restore_keeps_all_that_was_open(change: Change) -> None:
+    """13: the same ids under the same keys and payloads, running → unknown, fences grow, closed and pinned."""
+    was = {job_id: job for job_id, job in change.before.jobs.items() if job["state"] not in FINAL and not job["canary"]}
+    assert set(change.after.jobs) == set(was), f"ids differ: {set(change.after.jobs) ^ set(was)}"
+    for job_id, job in was.items():
+        now = change.after.jobs[job_id]
+        assert now["state"] == ("unknown" if job["state"] == "running" else job["state"]), f"job {job_id}"
+        assert (now["fp"], now["deadline"]) == (job["fp"], job["deadline"]), f"job {job_id} is another"
+        assert int(now["fence"]) > int(job["fence"]), f"the fence of {job_id} did not grow"
+        payloads = [dump.strings[f"payload:{job_id}"] for dump in (change.before, change.after)]
+        assert payloads[0] == payloads[1], f"the payload of {job_id} is another"
+    gate = read_gate(change.after)
+    assert (gate.readable, gate.effective, gate.pin) == (True, "drain", "restored"), f"restored as {gate}"
+    assert change.after.strings["admission"] == "closed"
+
+
+# What holds of any instant, whatever was before it.
+AT_REST = (containers_hold_exactly_their_state, indexes_agree, running_sums_agree, one_key_one_job)
+
 LAWS: tuple[Callable[[Change], None], ...] = (
     containers_hold_exactly_their_state,
     indexes_agree,
@@ -243,6 +262,12 @@ LAWS: tuple[Callable[[Change], None], ...] = (
 
 def hold(change: Change) -> None:
     for law in LAWS:
+        law(change)
+
+
+def hold_restored(change: Change) -> None:
+    """Compare what was restored with what the snapshot was of."""
+    for law in (*AT_REST, retries_stay_in_budget, a_restore_keeps_all_that_was_open):
         law(change)
 
 

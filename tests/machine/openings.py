@@ -94,6 +94,27 @@ class Openings(Actions):
             against = commands.renew(worker, {job.job_id: job.fence})
             self.drive.race(self._settlement((worker, job), Outcome.REQUEUED, 0, None, 10), against)
 
+    def _lose_the_server(self) -> None:
+        self._start("w1", UNSAFE, True)
+        self._admit(self._submission(PLAIN, 0, ""), self._submission("no-such-class", 0, ""))
+        self._restore()
+
+    def _change_the_contract(self) -> None:
+        for number in (1, 4):
+            self._apply(number)
+            self._admit(self._submission(PLAIN, 0, ""))
+        self._apply(0)
+
+    def _throw_it(self) -> None:
+        self._throw_the_switch()
+        self._recover(2, 1)
+        for number in (1, 2):
+            self._say_yes(number)
+
+    def _forget(self) -> None:
+        for job_class, outcome in ((PLAIN, Outcome.SUCCEEDED), (UNSAFE, Outcome.FAILED), (LIMITED, Outcome.SUCCEEDED)):
+            self._outlive_the_retention(job_class, outcome)
+
     def _begin_with(self, name: str) -> None:
         self._open(True)
         _OPENINGS[name](self)
@@ -114,6 +135,10 @@ _OPENINGS: Mapping[str, Callable[[Openings], None]] = {
     "full cost class": Openings._fill_a_cost_class,
     "full class": Openings._fill_a_class,
     "race": Openings._race,
+    "lost": Openings._lose_the_server,
+    "applied": Openings._change_the_contract,
+    "switch": Openings._throw_it,
+    "forgotten": Openings._forget,
     "undeclared": Openings._ask_for_what_is_not_declared,
 }
 OPENINGS = tuple(_OPENINGS)

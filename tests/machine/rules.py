@@ -276,6 +276,26 @@ class QueueMachine(Openings):
         self.drive.edit(*words)
         self._claim("w1", 1)
 
+    @rule(number=NUMBERS)
+    def apply_another_contract(self, number: int) -> None:
+        self._apply(number)
+
+    @rule()
+    def lose_the_server_and_restore(self) -> None:
+        self._restore()
+
+    @rule()
+    def throw_the_kill_switch(self) -> None:
+        self._throw_the_switch()
+
+    @rule(number=NUMBERS)
+    def say_yes_to_a_step(self, number: int) -> None:
+        self._say_yes(number)
+
+    @rule(job_class=WORKED, outcome=st.sampled_from((Outcome.SUCCEEDED, Outcome.FAILED)))
+    def outlive_the_retention(self, job_class: str, outcome: Outcome) -> None:
+        self._outlive_the_retention(job_class, outcome)
+
     # Lost answers and races.
 
     @rule(times=st.integers(1, 3))

@@ -111,7 +111,9 @@ def _count_late(world: World, job: Job | None, sent: Arguments) -> None:
     world.records.append(("stale_write", sent["id"], sent["outcome"]))
     declared = world.declared(job.job_class) if job is not None else None
     unsafe = declared is not None and declared["effects"] == "unsafe"
-    if job is not None and unsafe and job.fence > int(sent["fence"]) and sent["outcome"] == "succeeded":
+    # A restore gives a new fence too, and starts nothing.
+    ran_again = job is not None and job.fence > int(sent["fence"]) and job.restored_fence != job.fence
+    if job is not None and unsafe and ran_again and sent["outcome"] == "succeeded":
         confirm_duplicate(world, job.key)
 
 
@@ -181,5 +183,7 @@ def _reconciled(world: World, job: Job, outcome: str, source: str) -> str:
     if job.state == "blocked":
         job = replace(job, losses=0, retries=0)
     entry = world.ledger.get(job.key)
-    called = source != "http" and entry is not None and entry.fence == job.fence
+    intended = entry is not None and entry.fence == job.fence
+    # What a restored job did after its snapshot is in no ledger.
+    called = source != "http" and (intended or job.restored_fence == job.fence)
     return again(world, job, 0, called=called)

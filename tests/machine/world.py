@@ -46,6 +46,8 @@ class Job:
     cause: str = ""
     ended_at: int = 0
     ends_at: int = 0
+    # The fence that a restore gave it: under that one it has not been started.
+    restored_fence: int = 0
 
 
 @dataclass(frozen=True, slots=True)
