@@ -8,7 +8,7 @@ GENERATED := rules/generated dashboards/generated docs/runbooks docs/reference
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup drill test slow gate-rows scenarios torture-queue bench-queue bench-exporter check generate lock fresh clean
+.PHONY: help setup drill test slow gate-rows scenarios torture-queue bench-queue bench-overload bench-exporter check generate lock fresh clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,8 +57,11 @@ generate: setup ## Write everything generated anew: rules, dashboards, the pages
 torture-queue: setup ## Kill workers and Redis under 10,000 jobs, then judge the logs (5 minutes); ARGS="--appendfsync everysec --seed 7"
 	@$(BIN)/python -m sluicegate drill torture $(ARGS)
 
-bench-queue: setup ## Measure the queue beside redis-py and its peers, and write bench-results/queue.json; ARGS="--short --rounds 3"
+bench-queue: setup ## Measure the queue beside redis-py and seven other queues, about 15 minutes; ARGS=--short takes a look of 3
 	@$(BIN)/python -m bench.queue_bench $(ARGS)
+
+bench-overload: setup ## Measure five ways to admit at 2×, 4× and 8× capacity and in bursts, about 21 minutes; ARGS=--short
+	@$(BIN)/python -m bench.overload_bench $(ARGS)
 
 bench-exporter: setup ## Measure the exporter at up to 1 M pending jobs beside others, and write bench-results/exporter.json; ARGS="--short"
 	@$(BIN)/python -m bench.exporter_bench $(ARGS)
@@ -70,5 +73,5 @@ fresh: ## Prove HEAD on a minimal Debian 12 (root): make test and a fast drill; 
 	@scripts/fresh
 
 clean: ## Remove the environment, the caches and what drills left
-	rm -rf .venv .setup .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist build
+	rm -rf .venv .setup .bench-cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist build
 	find $(PARTS) tests -name __pycache__ -type d -prune -exec rm -rf {} +

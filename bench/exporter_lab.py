@@ -16,7 +16,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from bench.lab import Lab, cpu_seconds
+from bench.lab import Lab
+from bench.processes import cpu_seconds
 from sluicegate.producer import Producer
 from sluicegate.settings import Contract
 from sluicegate.store import Store
