@@ -43,6 +43,11 @@ class ClassSettings(Section):
     )
     max_pending: int | None = Field(default=None, ge=1, description="Jobs of it that may wait; none: no limit.")
     max_running: int | None = Field(default=None, ge=1, description="Jobs of it that may run at once; none: no limit.")
+    expected_service_s: float | None = Field(
+        default=None,
+        gt=0,
+        description="Mean time of its calls until enough were seen (with `backlog_limit`); none: the contract's.",
+    )
     share: float = Field(
         default=1.0, gt=0, description="Its share of the workers beside the other classes' (with `backlog_limit`)."
     )
@@ -79,7 +84,10 @@ class Contract(Section):
         default=None,
         gt=0,
         le=1,
-        description="A class takes no job whose wait, at its share, is over this part of its time; none: no limit.",
+        description=(
+            "A class takes no job whose wait, at its share, leaves it less than a reserve: what the shortest class has "
+            "beyond this part of its time; none: no limit."
+        ),
     )
     classes: dict[str, ClassSettings] = Field(min_length=1, description="The classes of jobs, by name.")
     cost_classes: dict[str, CostClassSettings] = Field(default={}, description="Costly resources, by name.")
@@ -176,6 +184,7 @@ class Contract(Section):
                 "max_pending": declared.max_pending or 0,
                 "max_running": declared.max_running or 0,
                 "share": round(declared.share / shares, 6),
+                **_expected(declared),
                 "canary": _fingerprint(declared.canary),
                 "canary_max_latency_ms": round(self.canary_max_latency_s(name) * 1000),
             }
@@ -213,6 +222,13 @@ class Contract(Section):
         return hashlib.sha256(self.for_redis().encode()).hexdigest()[:16]
 
 
+def _expected(declared: ClassSettings) -> dict[str, int]:
+    """Give a class's own service time, where it has one: a contract without any keeps its digest."""
+    if declared.expected_service_s is None:
+        return {}
+    return {"expected_service_ms": round(declared.expected_service_s * 1000)}
+
+
 def _fingerprint(payload: dict[str, Any] | None) -> str:
     """Stand for a canary's payload, so that the digest covers it and no function has to read it; empty for none."""
     if payload is None:
@@ -226,6 +242,11 @@ def _check_durations(contract: Contract) -> None:
         "expected_service_s": contract.expected_service_s,
         "burn_down_min_age_fall_s": contract.burn_down_min_age_fall_s,
         **{f"deadline_s of class {name!r}": declared.deadline_s for name, declared in contract.classes.items()},
+        **{
+            f"expected_service_s of class {name!r}": declared.expected_service_s
+            for name, declared in contract.classes.items()
+            if declared.expected_service_s is not None
+        },
         **dict(contract.timings),
     }
     for name, lasts_s in durations.items():

@@ -77,6 +77,7 @@ RUNNING_CANARY = "running:canary"
 REFUSALS = "queue:refusals"
 WAKE = "queue:wake"
 COUNTERS = "counters"
+SERVICE = "service"
 WORKERS = "workers"
 RUNS_LIVE = "runs:live"
 RUNS_RECENT = "runs:recent"
@@ -103,7 +104,7 @@ class KeyType(StrEnum):
 TYPES: Mapping[str, KeyType] = {
     **dict.fromkeys((DRAIN_STATE, ADMISSION, ROLLBACK_REASON, CANARY_OK_COUNT), KeyType.STRING),
     **dict.fromkeys((EPOCH, SEEN, SNAPSHOT, KILL, BREAKER, LOCK_RUN), KeyType.STRING),
-    **dict.fromkeys((GATE, DECISION, DUPLICATES, ENDPOINT, SETTINGS, COUNTERS, LOCK_CONTROLLER), KeyType.HASH),
+    **dict.fromkeys((GATE, DECISION, DUPLICATES, ENDPOINT, SETTINGS, COUNTERS, SERVICE, LOCK_CONTROLLER), KeyType.HASH),
     **dict.fromkeys((GATE_LOG, RECONCILE_LOG, INBOX), KeyType.STREAM),
     **dict.fromkeys((PENDING, WAKE), KeyType.LIST),
     PAIRS: KeyType.SET,

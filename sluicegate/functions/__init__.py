@@ -16,6 +16,7 @@ _ORDER = (
     "_gate",
     "_jobs",
     "_figures",
+    "_backlog",
     "_runs",
     "_portable",
     "init",

@@ -134,15 +134,26 @@ function F.provider(q, window)
   return calls, errors, timeouts
 end
 
--- Mean service time of a class in the window, in ms; what the contract expects where too few of it have ended.
+-- What a class's calls take, in ms: by its last completions, however long ago those of a rare class were; what the
+-- contract expects until there are enough.
 function F.service_ms(q, class)
-  local done, ms, newest = 0, 0, F.bucket(q)
-  for bucket = newest - BUCKETS + 1, newest do
-    local values = redis.call('HMGET', q.p .. 'done:' .. bucket, 'jobs:' .. class, 'ms:' .. class)
-    done, ms = done + (tonumber(values[1]) or 0), ms + (tonumber(values[2]) or 0)
+  local seen = rows_of('HMGET', q.p .. 'service', 'jobs:' .. class, 'ms:' .. class)
+  local jobs, declared = whole_number(seen[1]) or 0, q.s.classes[class]
+  if jobs < q.s.prediction_min_completions then
+    return declared and declared.expected_service_ms or q.s.expected_service_ms
   end
-  if done < q.s.prediction_min_completions then return q.s.expected_service_ms end
-  return ms / done
+  return (whole_number(seen[2]) or 0) / jobs
+end
+
+-- At so many times the completions that make a prediction, both sums are halved: the older ones fade.
+local FADES_AT = 4
+
+local function remember_service(q, class, service_ms)
+  local key, jobs_name, ms_name = q.p .. 'service', 'jobs:' .. class, 'ms:' .. class
+  local seen = put('HMGET', key, jobs_name, ms_name)
+  local jobs, ms = (whole_number(seen[1]) or 0) + 1, (whole_number(seen[2]) or 0) + service_ms
+  if jobs >= FADES_AT * q.s.prediction_min_completions then jobs, ms = jobs / 2, ms / 2 end
+  put('HSET', key, jobs_name, digits(jobs), ms_name, digits(ms))
 end
 
 function F.completions(q)
@@ -179,10 +190,7 @@ function F.count_done(q, class, service_ms)
   local key = q.p .. 'done:' .. F.bucket(q)
   count_in_bucket(q, key, 'jobs')
   count_in_bucket(q, key, 'service_ms', service_ms)
-  if q.s.backlog_limit > 0 then
-    count_in_bucket(q, key, 'jobs:' .. class)
-    count_in_bucket(q, key, 'ms:' .. class, service_ms)
-  end
+  if q.s.backlog_limit > 0 then remember_service(q, class, service_ms) end
 end
 
 -- As `provider_breached` in policy.py: on too few calls, or too few failed ones, the rates say nothing.

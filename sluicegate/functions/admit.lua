@@ -34,7 +34,7 @@ end
 -- What there is at the beginning of the call; each acceptance adds to it. Pending counts delayed.
 local function load_of(q)
   if q.admission.load then return q.admission.load end
-  local p, load = q.p, { of_class = {}, of_cost = {}, ready = 0, delayed = 0, running = 0, delayed_of = {}, each_ms = {} }
+  local p, load = q.p, { of_class = {}, of_cost = {}, ready = 0, delayed = 0, running = 0, delayed_of = {} }
   for _, pair in ipairs(J.pairs(q)) do
     local ready = redis.call('ZCARD', p .. 'queue:fifo:' .. pair.name)
     load.ready = load.ready + ready
@@ -66,16 +66,6 @@ local function unreachable(q, load, left)
   if not load.done then load.done = F.completions(q) end
   if load.done < q.s.prediction_min_completions then return false end
   return load.ready * q.s.timings.provider_window_ms / load.done > left
-end
-
--- Whether the jobs of this class, at its share of the workers, take longer than the part of the time left that the
--- contract allows. The wait behind all classes would starve the one whose deadline is shortest.
-local function backlogged(q, load, kind, left)
-  local class, declared = kind.class, kind.limits
-  if left <= 0 or not declared then return left <= 0 end
-  load.each_ms[class] = load.each_ms[class] or F.service_ms(q, class) / (q.s.max_running * declared.share)
-  local waiting = (load.of_class[class] or 0) + delayed_of(q, load, class)
-  return waiting * load.each_ms[class] > q.s.backlog_limit * left
 end
 
 -- What a named class and a wished cost class ('' for the class's own) come to; looked up once a call. Without a class, or
@@ -110,7 +100,12 @@ local function capacity_refusal(q, kind, deadline)
   end
   local left = deadline - q.now - s.timings.margin_ms
   local late
-  if s.backlog_limit > 0 then late = backlogged(q, load, kind, left) else late = unreachable(q, load, left) end
+  if s.backlog_limit > 0 then
+    local waiting = (load.of_class[kind.class] or 0) + delayed_of(q, load, kind.class)
+    late = B.full(q, load, kind.class, waiting, deadline)
+  else
+    late = unreachable(q, load, left)
+  end
   if late then return 'deadline_unreachable', nil end
   return nil
 end
@@ -167,6 +162,7 @@ local function accept(q, job, kind, deadline, known)
   fresh.ready[2 * n - 1], fresh.ready[2 * n] = text, id
   load.ready = load.ready + 1
   load.of_class[class] = (load.of_class[class] or 0) + 1
+  if q.s.backlog_limit > 0 and q.s.dispatch == 'edf' then B.take(q, load, class, deadline) end
   load.of_cost[cost] = (load.of_cost[cost] or 0) + 1
   return 1
 end

@@ -89,9 +89,8 @@ def test_another_dispatch_takes_effect_on_the_jobs_that_wait(open_queue: OpenQue
 
 def limited(open_queue: OpenQueueFunction, **changes: object) -> OpenQueue:
     """Open a queue of 2 slots whose jobs are expected to take 1 s: 12 s of time leave lint-fix 5.8 s of work a slot."""
-    return open_queue(
-        dispatch="edf", backlog_limit=0.5, max_running=2, max_pending=200, expected_service_s=1.0, **changes
-    )
+    wanted = {"dispatch": "edf", "backlog_limit": 0.5, "max_running": 2, "max_pending": 200, "expected_service_s": 1.0}
+    return open_queue(**(wanted | changes))
 
 
 def test_a_class_takes_no_more_than_its_share_can_do_in_its_time(open_queue: OpenQueueFunction) -> None:
@@ -115,6 +114,95 @@ def test_the_service_time_that_was_seen_counts_once_there_is_enough_of_it(open_q
         queue.settle(job, Outcome.SUCCEEDED, call={"kind": CallKind.OK.value, "latency_ms": 100})
     decisions = [queue.submit("lint-fix", deadline_s=12).accepted for _ in range(30)]
     assert decisions.index(False) == 24, "a tenth of the expected time: 0.25 s a job"
+
+
+def test_every_class_keeps_the_same_reserve_and_not_the_same_part_of_its_time(open_queue: OpenQueueFunction) -> None:
+    queue = limited(open_queue)  # 35.6 s of time less the 5.8 s that lint-fix keeps, at 2.5 s a job
+    decisions = [queue.submit("test-patch", deadline_s=36).accepted for _ in range(14)]
+    assert decisions == [True] * 12 + [False] * 2
+
+
+def test_a_job_whose_caller_asks_late_keeps_the_reserve_as_well(open_queue: OpenQueueFunction) -> None:
+    queue = limited(open_queue)
+    queue.accepted("test-patch", deadline_s=36)
+    assert queue.submit("test-patch", deadline_s=8).reason == "deadline_unreachable", "1.8 s of wait, 2.5 s of work"
+    queue.accepted("test-patch", deadline_s=9)
+
+
+def test_what_is_due_before_a_job_must_fit_into_all_slots_whatever_its_class(open_queue: OpenQueueFunction) -> None:
+    queue = limited(open_queue)  # two slots do 11.6 s of work in the 5.8 s that a job of 12 s may wait
+    for job_class in ("test-patch", "refactor-plan", "send-mail", "browse"):
+        decisions = [queue.submit(job_class, deadline_s=12).accepted for _ in range(4)]
+        assert decisions == [True] * 3 + [False], f"the share of {job_class}"
+    assert queue.submit("lint-fix", deadline_s=12).reason == "deadline_unreachable", "nothing of its class waits"
+    queue.accepted("lint-fix", deadline_s=13)
+
+
+def test_in_one_call_it_is_the_same_as_one_by_one(open_queue: OpenQueueFunction) -> None:
+    queue = limited(open_queue)
+    classes = [name for name in ("test-patch", "refactor-plan", "send-mail", "browse") for _ in range(4)]
+    asked = [queue.producer.prepare(name, "{}", deadline_s=12) for name in [*classes, "lint-fix"]]
+    decisions = queue.producer.submit_many(asked)
+    assert [decision.accepted for decision in decisions] == ([True] * 3 + [False]) * 4 + [False]
+
+
+def test_a_job_that_would_go_before_those_that_fill_a_longer_time_is_refused(open_queue: OpenQueueFunction) -> None:
+    queue = limited(open_queue, classes={"lint-fix": {"deadline_s": 12, "share": 0.01}})
+    longer = ["test-patch", "refactor-plan", "send-mail", "browse"]
+    for job_class in longer:  # their shares are 15 jobs each: 30 s of the 29.8 s until the end of test-patch
+        for _ in range(14):
+            queue.accepted(job_class, deadline_s=35.9)
+    early = queue.accepted("lint-fix", deadline_s=12)
+    assert queue.claimed().job_id == early, "so none of its class waits any more"
+    for job_class in longer:
+        queue.accepted(job_class, deadline_s=35.9)
+    assert queue.submit("lint-fix", deadline_s=12).reason == "deadline_unreachable"
+
+
+def test_with_nothing_waiting_no_wait_is_too_long(open_queue: OpenQueueFunction) -> None:
+    queue = limited(open_queue)
+    queue.accepted("lint-fix", deadline_s=2)  # less than the reserve, and nobody is before it
+
+
+def test_by_age_no_class_may_count_on_more_time_than_the_shortest_has(open_queue: OpenQueueFunction) -> None:
+    queue = limited(open_queue, dispatch="fifo")
+    decisions = [queue.submit("test-patch", deadline_s=36).accepted for _ in range(5)]
+    assert decisions == [True] * 3 + [False] * 2
+
+
+def test_a_class_may_expect_a_service_time_of_its_own(open_queue: OpenQueueFunction) -> None:
+    queue = limited(open_queue, classes={"lint-fix": {"deadline_s": 12, "expected_service_s": 0.5}})
+    decisions = [queue.submit("lint-fix", deadline_s=12).accepted for _ in range(8)]
+    assert decisions == [True] * 5 + [False] * 3
+
+
+def test_the_service_time_of_a_rare_class_is_remembered_beyond_the_window(open_queue: OpenQueueFunction) -> None:
+    timings = {"provider_window_s": 0.3}
+    queue = limited(open_queue, prediction_min_completions=2, timings=timings)
+    for _ in range(2):
+        job = queue.started("lint-fix")
+        queue.settle(job, Outcome.SUCCEEDED, call={"kind": CallKind.OK.value, "latency_ms": 100})
+    queue.sweep_until(lambda: not queue.client.keys("done:*"), "the window's counts to be gone")
+    decisions = [queue.submit("lint-fix", deadline_s=12).accepted for _ in range(30)]
+    assert decisions.index(False) == 24
+
+
+def test_a_service_time_that_changes_is_followed_within_a_few_predictions_worth(open_queue: OpenQueueFunction) -> None:
+    queue = limited(open_queue, prediction_min_completions=2)
+    for latency_ms in [1000] * 20 + [100] * 32:
+        job = queue.started("lint-fix")
+        queue.settle(job, Outcome.SUCCEEDED, call={"kind": CallKind.OK.value, "latency_ms": latency_ms})
+    decisions = [queue.submit("lint-fix", deadline_s=12).accepted for _ in range(30)]
+    assert decisions.index(False) >= 20, "what was seen first has faded"
+
+
+def test_damage_to_the_remembered_service_times_stops_nothing(open_queue: OpenQueueFunction) -> None:
+    queue = limited(open_queue)
+    queue.client.set("service", "garbage")
+    job = queue.started("lint-fix")
+    settled = queue.settle(job, Outcome.SUCCEEDED, call={"kind": CallKind.OK.value, "latency_ms": 100})
+    assert settled.state == "succeeded"
+    assert queue.client.hgetall("service") == {"jobs:lint-fix": "1", "ms:lint-fix": "100"}
 
 
 def test_without_the_limit_a_class_may_fill_the_queue(open_queue: OpenQueueFunction) -> None:
