@@ -51,7 +51,7 @@ def settings_for(redis_url: str, provider_port: int, provider_url: str, workers:
         "class_limit_retry_s": 1.0,
         "closed_retry_s": 1.5,
         # The drain of the incident is to open a run, though a person opened the gate not long before.
-        "second_drain_s": 15.0,
+        "second_drain_s": 5.0,
     }
     body["worker"] |= {"max_inflight": SLOTS}
     body["reconcile"] |= {

@@ -23,7 +23,7 @@ from sluicegate.errors import SluicegateError, UsageError
 DEMANDS, VERDICT = "demands.json", "verdict.json"
 # From the start of the callers to the first submission: as long as it takes until all of them are there.
 _CALLERS_START_S = 2.0
-RATE_PER_S = 45.0
+RATE_PER_S = 50.0
 _SHORT_RATE_PER_S = 40.0
 _SHORT_JOBS = 1000
 
