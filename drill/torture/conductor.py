@@ -106,7 +106,7 @@ class Conductor:
         self._parts.children.kill(SERVER)
         if self._plan.loses:
             earlier = self._onlooker.size_before(killed_at - _UNFORCED_S)
-            cut = _cut(earlier if before is None or earlier is None or earlier.size < before.size else before)
+            cut = cut_to(earlier if before is None or earlier is None or earlier.size < before.size else before)
             self._deeds.did("cut", SERVER, note=f"{cut} bytes were not forced to the disk yet")
             if strike.loses_gate and cut == 0:
                 raise SluicegateError("The torture could not take away what the server had not forced to the disk.")
@@ -179,7 +179,7 @@ class Conductor:
             return answer.answer
 
 
-def _cut(left: FileSize | None) -> int:
+def cut_to(left: FileSize | None) -> int:
     """Cut a dead server's file to the length it had; gives how many bytes went."""
     if left is None:
         return 0

@@ -89,5 +89,7 @@ class Onlooker:
 
 def newest_file(data: Path) -> Path | None:
     """Return the append-only file that the server writes to now, None without one."""
-    found: Sequence[Path] = sorted(data.glob("appendonlydir/*.incr.aof"), key=lambda path: path.stat().st_mtime_ns)
+    found: Sequence[Path] = sorted(
+        data.glob("appendonlydir/*.incr.aof"), key=lambda path: (path.stat().st_mtime_ns, path.name)
+    )
     return found[-1] if found else None
