@@ -64,10 +64,16 @@ class Onlooker:
 
     def _run(self) -> None:
         while not self._stopping.wait(_LOOKS_EVERY_S):
+            self._measure()
+            self._look()
+
+    def _measure(self) -> None:
+        try:
             path = newest_file(self._data)
             if path is not None:
                 self._sizes.append(FileSize(time.monotonic(), path, path.stat().st_size))
-            self._look()
+        except FileNotFoundError:
+            return  # the server has just written its file anew under another name
 
     def _look(self) -> None:
         try:
