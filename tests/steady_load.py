@@ -25,7 +25,7 @@ RATE_PER_S = 120
 _BATCH = 12
 # What one turn of the load holds, a kind a job; see `_handler` for what becomes of each.
 _KINDS = ("ok", "ok", "ok", "once", "once", "fails", "late", "late", "lost", "undeclared", "full", "ok")
-_CAP, _RUNS_CAP = 10_000, 1000
+_CAP = 10_000
 _ALERT = {"status": "firing", "starts_at": 1, "ends_at": 0, "name": "Some", "runbook": "", "labels": "{}"}
 
 
@@ -33,7 +33,7 @@ def contract_with(retention_s: float) -> Contract:
     """Give a contract that keeps what has ended for so long, with deadlines that fit into it."""
     body: dict[str, Any] = {
         "max_pending": 1000,
-        "max_running": 64,
+        "max_running": 100,
         "lease_ms": 2000,
         "retry_budget": 2,
         "classes": {
@@ -91,19 +91,25 @@ class SteadyLoad:
         assert answer.answer == "moved"
 
     def fill_logs(self) -> None:
-        """Bring every log to its cap, by the commands that write to it: below, it grows by design."""
-        nobody = [
-            {"worker": "w", "id": f"gone-{n}", "fence": "1", "request": "r", "outcome": "succeeded"} for n in range(100)
-        ]
+        """Bring every log to its cap, by the commands that the load writes to it with: below, it grows by design."""
         for _ in range(_CAP // 100 + 2):
-            self._store.settle_many("w", nobody)
-        for number in range(_CAP + 200):
-            self._store.order("hold" if number % 2 else "release", "ada", "a move")
-            self._store.notify("test", "group", [_ALERT | {"fingerprint": "f"}])
-        self._store.order("open", "ada", "the load begins")
-        for number in range(_RUNS_CAP + 10):
+            self._hundred_unknown_jobs_are_settled()
+        for number in range(_CAP // 4 + 100):
+            # Two moves of the gate, two more by the orders, and what a run and an alert leave.
             self._run_comes_and_goes(f"early-{number}")
+            self._store.order("hold", "ada", "a move")
+            self._store.order("release", "ada", "a move")
+        for number in range(_CAP - _CAP // 4):
+            self._store.notify("test", "group", [_ALERT | {"fingerprint": f"early-{number % 100}"}])
         self.answers.clear()
+
+    def _hundred_unknown_jobs_are_settled(self) -> None:
+        self._producer.submit_many(self._prepared("lost") for _ in range(100))
+        jobs = self._store.claim("filler", f"fill-{next(self._numbers)}", 100).jobs
+        held = [{"worker": "filler", "id": job.job_id, "fence": str(job.fence)} for job in jobs]
+        self._store.settle_many("filler", [one | {"request": "r", "outcome": "unknown"} for one in held])
+        for job in jobs:
+            self._store.reconcile(job.job_id, "succeeded", actor="ada", reason="looked", source="person")
 
     def expired(self) -> int:
         """Give how many jobs have expired so far."""

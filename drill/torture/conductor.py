@@ -74,7 +74,7 @@ class Conductor:
                 self._turn()
             self._strike[strike.kind](strike)
         self._wait_for(callers, self._plan.asks_until - time.time() + _ENDS_WITHIN_S)
-        self._wait_for((self._parts.start_looker(),), 2 * self._plan.settles_within_s + _ENDS_WITHIN_S)
+        self._wait_for((self._parts.start_looker(),), 3 * self._plan.settles_within_s + _ENDS_WITHIN_S)
 
     def _wait_for(self, names: tuple[str, ...], within_s: float) -> None:
         ends_at = time.monotonic() + within_s

@@ -50,8 +50,9 @@ def settings_for(redis_url: str, provider_port: int, provider_url: str, workers:
         "overloaded_retry_s": 1.5,
         "class_limit_retry_s": 1.0,
         "closed_retry_s": 1.5,
-        # The drain of the incident is to open a run, though a person opened the gate not long before.
+        # The drain of an incident is to open a run, though the gate was opened, or another run ended, not long before.
         "second_drain_s": 5.0,
+        "run_cooldown_s": 1.0,
     }
     body["worker"] |= {"max_inflight": SLOTS}
     body["reconcile"] |= {
@@ -78,6 +79,7 @@ def _contract(workers: int) -> dict[str, Any]:
         "max_pending": 150,
         "max_running": workers * SLOTS,
         "lease_ms": 3000,
+        "runs_per_hour": 100,
         "cost_classes": {"browser": {"max_running": 1, "max_pending": 4}},
         "classes": {
             "lint-fix": {"deadline_s": 15, "effects": "none"},

@@ -20,7 +20,7 @@ ENTRIES_MORE_MAX = 150
 class Course:
     """Say how long is kept what has ended, how long it takes until as much goes as comes, and how long is measured.
 
-    growth_max: how much more there may be at the end than at the beginning, as a share of what the load itself takes.
+    growth_max: how much more there may be at the end than at the beginning, as a share of all that the queue takes.
     """
 
     retention_s: float
@@ -59,15 +59,15 @@ def test_a_series_that_grows_is_told_from_one_that_swings() -> None:
     "course",
     [
         # The shorter, the more of it is chance: there the entries of each key are the sharper look.
-        pytest.param(Course(2.5, 4.0, 10.0, 5, 0.25), id="retention-2.5s"),
-        pytest.param(Course(20.0, 45.0, 300.0, 15, 0.04), id="retention-20s", marks=pytest.mark.slow),
+        pytest.param(Course(2.5, 4.0, 10.0, 5, 0.04), id="retention-2.5s"),
+        pytest.param(Course(20.0, 45.0, 300.0, 15, 0.02), id="retention-20s", marks=pytest.mark.slow),
     ],
 )
 def test_memory_and_keys_stay_flat_under_load(course: Course, make_server: MakeServer) -> None:
     url = make_server(ServerOptions(kind=ServerKind.REDIS)).url
     load = SteadyLoad(url, contract_with(course.retention_s))
+    (empty, *_) = samples(url, 0.1)
     load.fill_logs()
-    (idle, *_) = samples(url, 0.1)
     with load.running():
         samples(url, course.warm_up_s)
         before = lasting_keys(url)
@@ -75,11 +75,11 @@ def test_memory_and_keys_stay_flat_under_load(course: Course, make_server: MakeS
         after = lasting_keys(url)
         load.answers["expired"] = load.expired()
     series = windows(found, course)
-    memory, keys = [used - idle.used_memory for used, _ in series], [count for _, count in series]
+    memory, keys = [used - empty.used_memory for used, _ in series], [count for _, count in series]
     more = {name: count - before.get(name, 0) for name, count in after.items() if count > before.get(name, 0)}
     told = "\n".join(
         [
-            f"without load: {idle.used_memory / 1024:,.0f} KiB, {idle.keys} keys",
+            f"empty queue: {empty.used_memory / 1024:,.0f} KiB, {empty.keys} keys",
             *(f"window {n}: {used / 1024:+,.0f} KiB, {keys[n]:,.0f} keys" for n, used in enumerate(memory)),
             f"growth: memory {growth(memory):+.2%}, keys {growth(keys):+.2%}; more entries in {more or 'no key'}",
             f"what happened: {dict(load.answers)}",
@@ -90,5 +90,5 @@ def test_memory_and_keys_stay_flat_under_load(course: Course, make_server: MakeS
     for what in ("accepted", "unknown_class", "browser_limit", "unknown", "blocked", "expired", "run"):
         assert load.answers[what] > 10, told
     assert [name for name, count in more.items() if count > ENTRIES_MORE_MAX] == [], told
-    assert abs(growth(keys)) < course.growth_max, told
+    assert abs(growth(keys)) < 2 * course.growth_max, told
     assert growth(memory) < course.growth_max, told
