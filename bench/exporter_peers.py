@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 
+from bench.environments import NotInstalled, environment
 from bench.exporter_lab import Missing, free_port, running, scraped
 from bench.lab import Lab
 from bench.rows import Row
 
-CACHE = Path(".bench-cache")
-_INSTALL_WITHIN_S = 300
+_FILL_WITHIN_S = 60
 _SCRAPES = 20
 _BACKLOG = 1000
 
@@ -53,14 +51,14 @@ class Peer:
 PEERS = (
     Peer(
         "rq-exporter",
-        ("rq-exporter",),
+        ("rq-exporter==3.1.0",),
         _FILL_RQ,
         1,
         ("rq-exporter", "--redis-url", "{url}", "--host", "127.0.0.1", "--port", "{port}"),
     ),
     Peer(
         "celery-exporter",
-        ("celery-exporter", "celery[redis]"),
+        ("celery-exporter==1.5.1", "celery[redis]==5.7.0"),
         _FILL_CELERY,
         2,
         ("celery-exporter", "--broker-url={url}", "--listen-address=127.0.0.1:{port}", "--queue=backlog"),
@@ -76,46 +74,32 @@ def peer_rows(lab: Lab) -> list[Row]:
 def _measured(peer: Peer, lab: Lab) -> Row:
     name = f"scrape_ms:{peer.name}"
     try:
-        programs = _installed(peer)
+        programs = environment(peer.name, peer.packages) / "bin"
         url = f"{lab.url.removesuffix('/0')}/{peer.database}"
-        _run([str(programs / "python"), "-c", peer.fill, url], "its queue can't be filled")
+        _fill([str(programs / "python"), "-c", peer.fill, url])
         port = free_port()
         program, *flags = (word.format(url=url, port=port) for word in peer.argv)
         with running([str(programs / program), *flags], port, _environment()) as target, scraped(target) as scraper:
             scraper.scrape()
             took = [scraper.scrape()[0] * 1000 for _ in range(_SCRAPES)]
-    except (Missing, OSError, SystemExit) as error:
-        return Row(name, [], "ms", None, False, f"not measured: {error}")
-    except Exception as error:  # noqa: BLE001 (whatever a peer does wrong is told with its name)
-        return Row(name, [], "ms", None, False, f"not measured: {type(error).__name__}: {error}")
-    return Row(name, [median(took)], "ms", None, False, f"{_version(programs, peer)}, {_BACKLOG} of its own jobs")
+    except NotInstalled as error:
+        return Row(name, [], "ms", None, False, f"{peer.packages[0]} can't be installed: {_cause(str(error))}")
+    except (Missing, OSError, SystemExit, subprocess.SubprocessError) as error:
+        return Row(name, [], "ms", None, False, f"{peer.packages[0]} was not measured: {error}")
+    return Row(name, [median(took)], "ms", None, False, f"{peer.packages[0]}, {_BACKLOG} of its own jobs")
 
 
-def _installed(peer: Peer) -> Path:
-    """Give the folder of its programs; raises Missing with pip's last line."""
-    home = CACHE / peer.name
-    done = home / "installed"
-    if not done.exists():
-        _run([sys.executable, "-m", "venv", "--clear", str(home)], "no environment can be made for it")
-        pip = [str(home / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        _run([*pip, *peer.packages], "it can't be installed")
-        done.touch()
-    return home / "bin"
+def _cause(text: str) -> str:
+    """Give the line of pip's output that says most."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    telling = [line for line in lines if "rror" in line and not line.startswith(("note:", "hint:"))]
+    return (telling or lines or ["no reason given"])[0][:200]
 
 
-def _version(programs: Path, peer: Peer) -> str:
-    asked = f"from importlib.metadata import version; print(version({peer.name!r}))"
-    found = subprocess.run([str(programs / "python"), "-c", asked], capture_output=True, text=True, check=False)
-    return f"{peer.name} {found.stdout.strip()}"
-
-
-def _run(argv: Sequence[str], failed: str) -> None:
-    done = subprocess.run(
-        argv, capture_output=True, text=True, timeout=_INSTALL_WITHIN_S, check=False, env=_environment()
-    )
+def _fill(argv: Sequence[str]) -> None:
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=_FILL_WITHIN_S, check=False, env=_environment())
     if done.returncode:
-        last = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()[-1]
-        raise Missing(f"{failed}: {last}")
+        raise Missing(f"its queue can't be filled: {_cause(done.stderr)}")
 
 
 def _environment() -> dict[str, str]:
