@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from sluicegate.keys import PAIRS
@@ -49,12 +50,13 @@ class Dump:
         """Give the hashes whose key starts so, by what follows."""
         return ((key.removeprefix(prefix), fields) for key, fields in self.hashes.items() if key.startswith(prefix))
 
-    @property
+    # Asked for by every law after each command, of a dump that is whole by then.
+    @cached_property
     def jobs(self) -> dict[str, Fields]:
         """Give the jobs with the fields that a record leaves out while they have their first values."""
         return {name: full_record(name, fields) for name, fields in self.family("job:") if fields["state"] != "refused"}
 
-    @property
+    @cached_property
     def refusals(self) -> dict[str, Fields]:
         return {name: fields for name, fields in self.family("job:") if fields["state"] == "refused"}
 

@@ -12,7 +12,7 @@ from tests.machine.driver import Lab
 from tests.machine.rules import QueueMachine
 
 EXAMPLES = 20
-STEPS = 25
+STEPS = 20
 # The environment's name for how many runs of a new seed to play.
 LONGER = "MACHINE_EXAMPLES"
 
