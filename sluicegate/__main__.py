@@ -97,6 +97,11 @@ def run_word(name: str, arguments: Sequence[str]) -> int:
     except typer.TyperException as error:
         print(_command_line_error(name, error), file=sys.stderr)
         return error.exit_code
+    except SystemExit as left:
+        # Click leaves with 1 where its reader has gone; the shell knows another number for that.
+        if isinstance(left.__context__, BrokenPipeError):
+            return EXIT_BROKEN_PIPE
+        raise
     except typer.Abort:
         print("Stopped without doing anything.", file=sys.stderr)
         return 1

@@ -121,3 +121,34 @@ def test_clean_removes_what_killed_and_kept_drills_left_but_no_living_one(tmp_pa
 
 def test_every_name_of_the_environment_that_beats_a_settings_file_is_blanked_for_the_parts() -> None:
     assert set(settings.ENVIRONMENT.values()) <= set(OVERRIDING)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "lines"),
+    [(("--list",), 0), (("--profile", "fast", "--scenario", "queue-restart"), 2)],
+    ids=["list", "a drill"],
+)
+def test_a_reader_that_goes_away_ends_it_quietly_and_leaves_nothing(
+    arguments: tuple[str, ...], lines: int, tmp_path: Path
+) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sluicegate", "drill", *arguments],
+        cwd=REPOSITORY,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    try:
+        read = [process.stdout.readline() for _ in range(lines)]
+        process.stdout.close()
+        complained = process.stderr.read()
+        assert process.wait(60) == 141
+    finally:
+        process.kill()
+        process.stderr.close()
+    assert all(line.startswith("starting: ") for line in read)
+    assert complained == ""
+    assert list(tmp_path.iterdir()) == []
