@@ -15,6 +15,7 @@ from automation.steps import STEPS
 from automation.turn import Done, Ended, Failed, Fenced, Progress, Turn, Wait, commit_once
 from runbooks.context import Context
 from runbooks.model import OnTimeout, Runbook, RunCause, Step
+from sluicegate.clock import Clock
 from sluicegate.gate import Runbook as LockHolder
 from sluicegate.replies import RunClaim, RunHistory
 from sluicegate.run_journal import Phase
@@ -35,10 +36,16 @@ class Executor:
     """Own the live run's lease and advance its steps; journal and effect are one function each."""
 
     def __init__(
-        self, store: Store, settings: Settings, runbooks: Mapping[str, Runbook], metrics: AutomationMetrics
+        self,
+        store: Store,
+        settings: Settings,
+        runbooks: Mapping[str, Runbook],
+        clock: Clock,
+        metrics: AutomationMetrics,
     ) -> None:
         self._store = store
         self._settings = settings
+        self._clock = clock
         self._runbooks = runbooks
         self._metrics = metrics
         self.name = process_id("executor")
@@ -83,6 +90,7 @@ class Executor:
     async def _claim(self) -> RunClaim:
         async with self._claiming:
             claim = await asyncio.to_thread(self._store.claim_run, self.name, self._run, self._fence)
+            self._metrics.executor_seen.labels(self._settings.queue).set(self._clock.now_ms() / 1000)
             if not claim.owned or claim.run is None:
                 self._run = ""
                 return claim

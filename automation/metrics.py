@@ -11,6 +11,8 @@ from prometheus_client import (
     ProcessCollector,
 )
 
+from sluicegate.telemetry import EXECUTOR_SEEN_TIMESTAMP_SECONDS, QUEUE_LABEL
+
 _STEP_BUCKETS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 3600.0)
 
 
@@ -42,6 +44,12 @@ class AutomationMetrics:
         self.last_tick = Gauge(
             "sluicegate_automation_last_tick_timestamp_seconds",
             "When this controller last looked and applied its decision; 0 before the first time.",
+            registry=self.registry,
+        )
+        self.executor_seen = Gauge(
+            EXECUTOR_SEEN_TIMESTAMP_SECONDS,
+            "When this executor last asked for the live run and was answered; 0 before the first time.",
+            [QUEUE_LABEL],
             registry=self.registry,
         )
         self.step_seconds = Histogram(

@@ -59,11 +59,11 @@ class Automation:
         self._metrics = AutomationMetrics()
         self._store = Store.of(settings)
         self._episodes = Episodes(self._store, settings, self._runbooks, self._metrics)
-        recovery = self._runbooks["drain-and-recover"]
+        recovery, clock = self._runbooks["drain-and-recover"], SystemClock()
         self._parts: list[Service] = [
-            Controller(self._store, settings, recovery, SystemClock(), self._metrics),
+            Controller(self._store, settings, recovery, clock, self._metrics),
             self._episodes,
-            Executor(self._store, settings, self._runbooks, self._metrics),
+            Executor(self._store, settings, self._runbooks, clock, self._metrics),
         ]
         if settings.reconcile.automatic:
             self._parts.append(_reconciling(self._store, settings))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dashboards.model import Dashboard
 from dashboards.rows import gate, provider, risk, trust, work
+from sluicegate.records import DASHBOARD_UID
 from sluicegate.settings import Settings
 
 _ROWS = (trust, gate, risk, provider, work)
@@ -12,7 +13,7 @@ _ROWS = (trust, gate, risk, provider, work)
 def overview(settings: Settings) -> Dashboard:
     """Build the overview; its lines are the settings' thresholds, its series the records that the alerts compare."""
     return Dashboard(
-        uid="sluicegate-overview",
+        uid=DASHBOARD_UID,
         title="Sluicegate overview",
         says="From the same figures that the controller, the alerts and the runs' gates decide on.",
         rows=tuple(row.build(settings.contract) for row in _ROWS),

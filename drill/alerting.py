@@ -45,7 +45,7 @@ class Alerting:
         job = settings.monitoring.exporter_job
         targets = {
             job: (f"{LOOPBACK}:{settings.exporter.port}",),
-            f"{job}-automation": (f"{LOOPBACK}:{settings.automation.port}",),
+            settings.monitoring.automation_job: (f"{LOOPBACK}:{settings.automation.port}",),
         }
         self._prometheus.reload(self._options(targets))
 

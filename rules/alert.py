@@ -23,7 +23,7 @@ class SluicegateAction(StrEnum):
     """Name what Sluicegate does about it by itself."""
 
     OBSERVE = "observe"  # nothing: a person decides
-    REJECT_NEW = "reject_new"  # the controller closes admission, workers go on
+    REJECT_NEW = "reject_new"  # new jobs are refused, workers go on
     DRAIN = "drain"  # the webhook opens drain-and-recover
     HOLD = "hold"  # nothing is loosened
     ROLLBACK = "rollback"  # the webhook opens rollback-and-audit
@@ -40,8 +40,9 @@ class Alert:
     """Hold one alert of one queue.
 
     `signal` names the one figure it watches; `when` is the condition in words, `expression` in PromQL, a guard a line.
-    Durations are seconds; `seen_after_s` is what the expression itself needs to notice. Annotations hold no figures, so
-    a repeated notification says the same words. `cases` are the situations the unit tests are made from.
+    Durations are seconds; `seen_after_s` is what the expression itself needs to notice, `looks_back_s` how far its
+    windows reach. Annotations hold no figures, so a repeated notification says the same words. `waits_by_design` says
+    why a page's time is held against no deadline. `cases` are the situations the unit tests are made from.
     """
 
     name: AlertName
@@ -57,8 +58,11 @@ class Alert:
     by_itself: str
     by_a_person: tuple[str, ...]
     runbook_url: str
+    dashboard_url: str
     keep_firing_for_s: float = 0
     seen_after_s: float = 0
+    looks_back_s: float = 0
+    waits_by_design: str = ""
     cases: tuple[Case, ...] = field(default=(), repr=False)
 
     @property
@@ -82,4 +86,9 @@ class Alert:
     @property
     def annotations(self) -> dict[str, str]:
         """Give what a person reads."""
-        return {"summary": self.summary, "description": self.description, "runbook_url": self.runbook_url}
+        return {
+            "summary": self.summary,
+            "description": self.description,
+            "runbook_url": self.runbook_url,
+            "dashboard_url": self.dashboard_url,
+        }

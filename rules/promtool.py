@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rules.generate import RULES_FILE, TESTS_FILE, render_rules, render_tests
+from rules.generate import RULES_FILE, render_rules, slices
 from sluicegate.errors import UsageError
 from sluicegate.settings import Settings, default_settings
 
@@ -45,14 +45,17 @@ def run_tests(settings: Settings) -> tuple[Verdict, ...]:
     """Check the rules of these settings, run their generated tests, then the tests written by hand."""
     promtool = find_promtool()
     with tempfile.TemporaryDirectory(prefix="sluicegate-rules-") as name:
-        generated = Path(name) / "generated"
-        by_hand = Path(name) / "by-hand"
-        _lay(generated, {RULES_FILE: render_rules(settings), TESTS_FILE: render_tests(settings)})
+        generated, by_hand = Path(name) / "generated", Path(name) / "by-hand"
+        _lay(generated, {RULES_FILE: render_rules(settings)})
+        sliced: list[Path] = []
+        for title, files in slices(settings):
+            _lay(generated / title, files)
+            sliced.extend(generated / title / file for file in files if file != RULES_FILE)
         tests = {path.name: path.read_text("utf-8") for path in sorted(HAND_WRITTEN.glob("*.test.yml"))}
         _lay(by_hand, {RULES_FILE: render_rules(default_settings()), **tests})
         return (
             _run(promtool, ("check", "rules"), generated / RULES_FILE),
-            _run(promtool, ("test", "rules"), generated / TESTS_FILE),
+            *(_run(promtool, ("test", "rules"), file) for file in sliced),
             *(_run(promtool, ("test", "rules"), by_hand / test) for test in tests),
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 
 import jinja2
@@ -22,6 +23,11 @@ def single_quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def spoken(text: str) -> str:
+    """Turn the placeholders of an annotation into words for a page, which is about every alert of the name."""
+    return re.sub(r"\{\{ \$labels\.(\w+) \}\}", r"«\1»", text)
+
+
 def wrap(text: str) -> str:
     """Break a paragraph into lines for a page that people also read as a file."""
     return textwrap.fill(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
@@ -38,5 +44,5 @@ def render(template: str, **values: object) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters.update(quoted=quoted, squoted=single_quoted, duration=duration, wrap=wrap)
+    environment.filters.update(quoted=quoted, squoted=single_quoted, duration=duration, wrap=wrap, spoken=spoken)
     return environment.get_template(template).render(**values)

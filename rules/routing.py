@@ -17,6 +17,7 @@ NOBODY_RECEIVER = "nobody"
 # What may be silenced: advice that a graver alert of the same queue makes pointless. An alert that drains, rolls back
 # or says that figures are missing is never silenced; that would hide the reason for acting.
 _ADVICE = (AlertName.QUEUE_AGE_HIGH, AlertName.DEADLINE_SLACK_LOW, AlertName.RECOVERY_HOLD)
+_OUTLOOK = (AlertName.DEADLINE_BREACH_FORECAST, AlertName.NEW_WORK_WILL_MISS)
 _EQUAL = (QUEUE_LABEL,)
 
 
@@ -26,7 +27,7 @@ class Inhibition:
 
     why: str
     sources: tuple[AlertName, ...]
-    targets: tuple[AlertName, ...] = _ADVICE
+    targets: tuple[AlertName, ...]
     equal: tuple[str, ...] = _EQUAL
 
 
@@ -41,11 +42,32 @@ def inhibitions(alerts: Sequence[Alert]) -> tuple[Inhibition, ...]:
     """
     drains = tuple(alert.name for alert in alerts if alert.action is SluicegateAction.DRAIN)
     made = (
-        Inhibition("A drain includes refusing new jobs and holding.", drains),
-        Inhibition("A rollback includes all of that.", (AlertName.DUPLICATE_SIDE_EFFECT,)),
+        Inhibition("A drain includes refusing new jobs and holding.", drains, (*_ADVICE, *_OUTLOOK)),
+        Inhibition(
+            "A rollback includes all of that.",
+            (AlertName.DUPLICATE_SIDE_EFFECT,),
+            (*_ADVICE, *_OUTLOOK, AlertName.GATE_STUCK_CLOSED),
+        ),
         Inhibition(
             "Blind: what the last figures advised is not advice any more.",
-            (AlertName.TELEMETRY_ABSENT, AlertName.TELEMETRY_STALE),
+            (AlertName.TELEMETRY_ABSENT, AlertName.TELEMETRY_STALE, AlertName.TELEMETRY_BLIND),
+            (*_ADVICE, *_OUTLOOK),
+        ),
+        Inhibition(
+            "Controller and executor are one process: what it leaves undone is no news.",
+            (AlertName.CONTROLLER_SILENT,),
+            (AlertName.DECISION_NOT_APPLIED, AlertName.EXECUTOR_DEAD, AlertName.GATE_STUCK_CLOSED),
+        ),
+        Inhibition("A dead executor holds, of course.", (AlertName.EXECUTOR_DEAD,), (AlertName.EXECUTOR_HOLDING,)),
+        Inhibition(
+            "A reopening that was not rolled back is a decision that was not applied.",
+            (AlertName.REOPENED_UNSAFE,),
+            (AlertName.DECISION_NOT_APPLIED,),
+        ),
+        Inhibition(
+            "What burns fast burns slowly too.",
+            (AlertName.DEADLINE_BUDGET_BURN_FAST,),
+            (AlertName.DEADLINE_BUDGET_BURN_SLOW,),
         ),
     )
     check_labels(made, alerts)

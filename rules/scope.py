@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from urllib.parse import quote
 
-from rules.promql import duration, matchers
+from rules.promql import duration, escape, matchers
 from sluicegate import records
 from sluicegate.gate import DrainState
 from sluicegate.policy import Thresholds
-from sluicegate.records import AlertName, Record
+from sluicegate.records import DASHBOARD_UID, AlertName, Record, Source
 from sluicegate.settings import Settings
 from sluicegate.telemetry import DRAIN_STATE, PENDING_STATE, QUEUE_LABEL, STATE_LABEL
 
@@ -64,10 +66,17 @@ class Scope:
     def timing(self) -> Timing:
         return Timing.of(self.settings)
 
+    def selector(self, record: Record) -> str:
+        """Select what a record is taken from: this queue's figures on the page that holds them."""
+        monitoring = self.settings.monitoring
+        job = monitoring.automation_job if record.source is Source.AUTOMATION else monitoring.exporter_job
+        return matchers({"job": job, QUEUE_LABEL: self.queue})
+
     @property
-    def exporter_selector(self) -> str:
-        """Select what the exporter shows of this queue; the job keeps strangers with the same metric names out."""
-        return matchers({"job": self.settings.monitoring.exporter_job, QUEUE_LABEL: self.queue})
+    def dashboard_url(self) -> str:
+        """Link to the dashboard with its queue filled in."""
+        base = self.settings.monitoring.dashboard_base_url.rstrip("/")
+        return f"{base}/d/{DASHBOARD_UID}/{DASHBOARD_UID}?var-queue={quote(self.queue, safe='')}"
 
     def runbook_url(self, alert: AlertName) -> str:
         return f"{self.settings.monitoring.runbook_base_url.rstrip('/')}/{alert}.md"
@@ -75,6 +84,11 @@ class Scope:
     def series(self, record: Record, **labels: str) -> str:
         """Select this queue's series of a record."""
         return f"{record.name}{{{matchers({QUEUE_LABEL: self.queue, **labels})}}}"
+
+    def one_of(self, record: Record, label: str, values: Iterable[str]) -> str:
+        """Select this queue's series of a record that have one of these values of a label."""
+        either = "|".join(escape(value) for value in values)
+        return f'{record.name}{{{matchers({QUEUE_LABEL: self.queue})},{label}=~"{either}"}}'
 
     def drain_state(self, state: DrainState) -> str:
         """Select the gate's series for one state."""
@@ -84,6 +98,12 @@ class Scope:
     def unless_recovering(self) -> str:
         """Guard: in `recovering` the kept backlog is old by design."""
         return f"unless on ({QUEUE_LABEL}) {self.drain_state(DrainState.RECOVERING)} == 1"
+
+    @property
+    def unless_in_a_run(self) -> str:
+        """Guard: a drain and its recovery take their time by design."""
+        closed = self.one_of(records.DRAIN_STATE, DRAIN_STATE, (DrainState.DRAIN, DrainState.RECOVERING))
+        return f"unless on ({QUEUE_LABEL}) {closed} == 1"
 
     @property
     def unless_unproven(self) -> str:

@@ -53,12 +53,32 @@ def healthy(scope: Scope) -> dict[str, Signal | None]:
         **gate(DrainState.ADMIT),
         jobs(telemetry.PENDING_STATE): Signal(5),
         jobs("running"): Signal(scope.settings.contract.max_running),
+        jobs("unknown"): Signal(0),
+        jobs("blocked"): Signal(0),
+        **_classes(scope),
+        telemetry.UNKNOWN_LEFT_TOTAL: Signal(0),
+        telemetry.UNKNOWN_RECONCILED_TOTAL: Signal(0),
+        telemetry.REJECT_RETURNS_TOTAL: Signal(0),
+        telemetry.PREDICTED_WAIT_SECONDS: Signal(bounds.recovered_age_p95_seconds / 5),
+        telemetry.EXECUTOR_SEEN_TIMESTAMP_SECONDS: clock(),
         telemetry.DUPLICATE_SIDE_EFFECTS_UNACKNOWLEDGED: Signal(0),
         telemetry.CONTROLLER_SEEN_TIMESTAMP_SECONDS: clock(),
         telemetry.SNAPSHOT_TIMESTAMP_SECONDS: clock(),
         telemetry.REDIS_UP: Signal(1),
         telemetry.GATE_READABLE: Signal(1),
     }
+
+
+def _classes(scope: Scope) -> dict[str, Signal | None]:
+    """Show every class with a job that waits and nearly all of its deadline left."""
+    shown: dict[str, Signal | None] = {}
+    for name, declared in scope.settings.contract.classes.items():
+        of_class = {telemetry.CLASS_LABEL: name}
+        shown[key(telemetry.CLASS_SLACK_P10_SECONDS, **of_class)] = Signal(declared.deadline_s * 0.75)
+        shown[key(telemetry.CLASS_DEADLINE_SECONDS, **of_class)] = Signal(declared.deadline_s)
+        waiting = {**of_class, telemetry.STATE_LABEL: telemetry.PENDING_STATE}
+        shown[key(telemetry.CLASS_JOBS, **waiting)] = Signal(1)
+    return shown
 
 
 def recovering(*, canaries_ok: int) -> dict[str, Signal | None]:

@@ -3,53 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from rules.alert import Alert
 from rules.cases import Case, Phase, Signal, Situation, spell
+from rules.expectation import Expectation, UnitTest
 from rules.promql import matchers
 from rules.scope import Scope
 from rules.situations import healthy, jobs
-from sluicegate.records import AlertName
-from sluicegate.telemetry import QUEUE_LABEL, SNAPSHOT_TIMESTAMP_SECONDS, WORKER_INFLIGHT
+from sluicegate.records import RECORDS, AlertName
+from sluicegate.telemetry import (
+    EXECUTOR_SEEN_TIMESTAMP_SECONDS,
+    QUEUE_LABEL,
+    SNAPSHOT_TIMESTAMP_SECONDS,
+    WORKER_INFLIGHT,
+)
 
 _FIRST_EXPORTER = "exporter-1:9108"
 _SECOND_EXPORTER = "exporter-2:9108"
-
-
-@dataclass(frozen=True, slots=True)
-class Expectation:
-    """Say that an alert fires, once and with these labels and annotations, or does not, at a time in seconds."""
-
-    at_s: float
-    alert: Alert
-    fires: bool
-    extra_labels: Mapping[str, str]
-    why: str
-
-    @property
-    def labels(self) -> dict[str, str]:
-        return {**self.alert.labels, **self.extra_labels}
-
-    @property
-    def annotations(self) -> dict[str, str]:
-        """Fill the label placeholders as Prometheus will."""
-        filled = {}
-        for name, text in self.alert.annotations.items():
-            for label, value in self.labels.items():
-                text = text.replace("{{ $labels." + label + " }}", value)  # noqa: PLW2901 (one replacement a label)
-            filled[name] = text
-        return filled
-
-
-@dataclass(frozen=True, slots=True)
-class UnitTest:
-    """Hold one test: series as promtool spells them, and what is expected when."""
-
-    name: str
-    series: Mapping[str, str]
-    expectations: tuple[Expectation, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +56,21 @@ class Ticks:
         return round(seconds * 1000) // self.scrape_ms
 
 
-class TestMaker:
-    """Make the tests of one queue's catalogue."""
+def _what_it_reads(test: UnitTest) -> UnitTest:
+    """Leave out the series that no alert of the test reads: they would only make it long."""
+    read = "\n".join(expectation.alert.expression for expectation in test.expectations)
+    metrics = {record.metric for record in RECORDS if f"{record.name}{{" in read}
+    series = {name: values for name, values in test.series.items() if name.partition("{")[0] in metrics}
+    return replace(test, series=series or test.series)
 
-    def __init__(self, scope: Scope, alerts: Sequence[Alert]) -> None:
+
+class TestMaker:
+    """Make the tests of some alerts of one queue's catalogue; `every` are all of it."""
+
+    def __init__(self, scope: Scope, alerts: Sequence[Alert], every: Sequence[Alert]) -> None:
         self._scope = scope
         self._alerts = alerts
+        self._every = every
         self._healthy = healthy(scope)
         self._ticks = Ticks.of(scope)
 
@@ -98,14 +79,19 @@ class TestMaker:
         return (
             self._quiet("a healthy queue, nothing fires", {}),
             self._quiet("row 1, utilization at 100 % and no deadline at risk, nothing fires", self._busy()),
-            *(test for alert in self._alerts for test in self._tests_of(alert)),
+            *(_what_it_reads(test) for alert in self._alerts for test in self._tests_of(alert)),
         )
 
     def _tests_of(self, alert: Alert) -> Iterator[UnitTest]:
         firing = [case for case in alert.cases if case.fires]
         silent = [case for case in alert.cases if not case.fires]
-        if silent:
+        if alert.looks_back_s:
+            # What went before would be part of what it sees.
+            yield from (self._silent(alert, [case], f", {case.name}") for case in silent)
+        elif silent:
             yield self._silent(alert, silent)
+        if not firing:
+            return
         yield from (self._firing(alert, case) for case in firing)
         if alert.name == AlertName.WATCHDOG:
             return
@@ -132,32 +118,44 @@ class TestMaker:
         expected = tuple(Expectation(lasts, alert, alert.name == AlertName.WATCHDOG, {}, "") for alert in self._alerts)
         return UnitTest(name, self._series((self._phase(situation, lasts),)), expected)
 
-    def _silent(self, alert: Alert, cases: Sequence[Case]) -> UnitTest:
+    def _silent(self, alert: Alert, cases: Sequence[Case], named: str = "") -> UnitTest:
         """Let one situation follow another: none fires, so none is kept into the next, and one test is enough."""
         phases: list[Phase] = []
         expected: list[Expectation] = []
         now = 0.0
         for case in cases:
-            if case.before:
-                lead = self._ticks.aligned(self._scope.timing.stale_after_s)
-                phases.append(self._phase(case.before, lead))
-                now += lead
+            phases.extend(self._lead(case))
+            now += self._lasts(phases) - now
             phases.append(self._phase(case.situation, self._settles(alert)))
             now += self._settles(alert)
             # The last scrape of a case is one step before the next begins.
             expected.append(Expectation(now - self._ticks.step_s, alert, False, {}, case.name))
         # Two exporters, so that figures which are added up where the worse one should count are noticed.
         series = {**self._series(tuple(phases)), **self._series(tuple(phases), _SECOND_EXPORTER)}
-        return UnitTest(f"{alert.name}, silent", series, tuple(expected))
+        return UnitTest(f"{alert.name}, silent{named}", series, tuple(expected))
+
+    def _lead(self, case: Case) -> tuple[Phase, ...]:
+        """Give what a case grows out of, for as long as it takes to be seen."""
+        if not case.before:
+            return ()
+        return (self._phase(case.before, self._ticks.aligned(self._scope.timing.stale_after_s)),)
+
+    def _grown(self, alert: Alert, case: Case) -> tuple[Phase, ...]:
+        """Give a case until it surely fires; where windows count, it grows out of a healthy time."""
+        before = case if case.before or not alert.looks_back_s else replace(case, before=self._healthy)
+        return (*self._lead(before), self._phase(case.situation, self._settles(alert)))
+
+    def _lasts(self, phases: Sequence[Phase]) -> float:
+        return sum(phase.samples for phase in phases) * self._scope.timing.scrape_s
 
     def _firing(self, alert: Alert, case: Case) -> UnitTest:
-        lasts = self._settles(alert)
-        series = self._series((self._phase(case.situation, lasts),))
-        return UnitTest(f"{alert.name}, {case.name}", series, (Expectation(lasts, alert, True, case.labels, ""),))
+        phases = self._grown(alert, case)
+        expected = Expectation(self._lasts(phases), alert, True, case.labels, "")
+        return UnitTest(f"{alert.name}, {case.name}", self._series(phases), (expected,))
 
     def _two_exporters(self, alert: Alert, case: Case) -> UnitTest:
-        lasts = self._settles(alert)
-        phases = (self._phase(case.situation, lasts),)
+        phases = self._grown(alert, case)
+        lasts = self._lasts(phases)
         series = {**self._series(phases), **self._series(phases, _SECOND_EXPORTER)}
         expected = Expectation(lasts, alert, True, case.labels, "")
         return UnitTest(f"{alert.name}, two exporters on one queue are one alert", series, (expected,))
@@ -169,14 +167,15 @@ class TestMaker:
     def _from_start_to_end(self, alert: Alert, case: Case) -> UnitTest:
         """Begin and end the situation: silent until `for` has passed, firing until the keep has passed."""
         ticks = self._ticks
-        begins = self._settles(alert)
+        lead = self._phase(case.before, self._settles(alert))
+        begins = self._lasts((lead,))
         fires = begins + ticks.evaluated(alert.seen_after_s) + ticks.evaluated(alert.for_s)
         ends = ticks.aligned(fires) + ticks.step_s
         over = ends + ticks.evaluated(alert.keep_firing_for_s)
         after = ticks.aligned(over) + ticks.step_s
         series = self._series(
             (
-                self._phase({}, begins),
+                lead,
                 self._phase(case.situation, ends - begins),
                 self._phase({}, after - ends),
             )
@@ -193,16 +192,17 @@ class TestMaker:
     def _in_the_dark(self, alert: Alert, case: Case) -> UnitTest:
         """Let the exporter vanish while the alert fires: the absence must be told before the alert lapses."""
         ticks, timing = self._ticks, self._scope.timing
-        dark = self._settles(alert)
+        lit = self._grown(alert, case)
+        dark = self._lasts(lit)
         told = dark + ticks.evaluated(timing.absent_for_s)
         lapses = dark + ticks.evaluated(alert.keep_firing_for_s)
         series = self._series(
             (
-                self._phase(case.situation, dark),
+                *lit,
                 Phase({}, ticks.samples(ticks.aligned(lapses - dark)), exporter_up=False),
             )
         )
-        absent = next(candidate for candidate in self._alerts if candidate.name == AlertName.TELEMETRY_ABSENT)
+        absent = next(candidate for candidate in self._every if candidate.name == AlertName.TELEMETRY_ABSENT)
         expected = (
             Expectation(told, absent, True, {}, "the absence is told"),
             Expectation(told, alert, True, case.labels, "while the alert is kept"),
@@ -214,7 +214,8 @@ class TestMaker:
     def _frozen_meanwhile(self, alert: Alert, case: Case) -> UnitTest:
         """Let the readings stand still while the alert fires: it ends, kept, once they have stood still for long."""
         ticks = self._ticks
-        freezes = self._settles(alert)
+        lit = self._grown(alert, case)
+        freezes = self._lasts(lit)
         # What is repeated from then on is the reading of one scrape before, and it was recorded by the next evaluation.
         last = freezes - self._scope.timing.scrape_s
         seen_frozen = ticks.evaluated(last) + ticks.evaluated(self._scope.timing.stale_after_s)
@@ -222,7 +223,7 @@ class TestMaker:
         frozen = {**case.situation, SNAPSHOT_TIMESTAMP_SECONDS: Signal(last)}
         series = self._series(
             (
-                self._phase(case.situation, freezes),
+                *lit,
                 self._phase(frozen, ticks.aligned(lapses - freezes) + ticks.step_s),
             )
         )
@@ -246,7 +247,8 @@ class TestMaker:
 
     def _full(self, key: str, instance: str) -> str:
         metric, _, labels = key.removesuffix("}").partition("{")
-        common = matchers(
-            {"job": self._scope.settings.monitoring.exporter_job, "instance": instance, QUEUE_LABEL: self._scope.queue}
-        )
+        monitoring = self._scope.settings.monitoring
+        own = metric == EXECUTOR_SEEN_TIMESTAMP_SECONDS
+        job = monitoring.automation_job if own else monitoring.exporter_job
+        common = matchers({"job": job, "instance": instance, QUEUE_LABEL: self._scope.queue})
         return f"{metric}{{{','.join(filter(None, (common, labels)))}}}"

@@ -378,7 +378,7 @@ def telemetry(body: Body, queue: str) -> Telemetry:
         status_5xx=int(body.get("errors", 0)),
         timeouts=int(body.get("timeouts", 0)),
     )
-    oldest = body.get("oldest_at")
+    oldest, oldest_unknown = body.get("oldest_at"), body.get("oldest_unknown_at")
     at_ms = int(body["at"])
     classes: Mapping[str, Body] = body.get("classes") or {}
     return Telemetry(
@@ -407,6 +407,7 @@ def telemetry(body: Body, queue: str) -> Telemetry:
         class_counters={name: _counts(figures.get("counters")) for name, figures in classes.items()},
         thresholds={name: float(value) for name, value in (body.get("thresholds") or {}).items()},
         kill_switch=str(body.get("kill", "")),
+        oldest_unknown_at_ms=int(oldest_unknown) if oldest_unknown is not None else None,
     )
 
 

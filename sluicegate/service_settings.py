@@ -104,4 +104,16 @@ class MonitoringSettings(Section):
     runbook_base_url: str = Field(
         default="https://runbooks.example/sluicegate", description="Where the alerts' pages can be read."
     )
+    dashboard_base_url: str = Field(
+        default="https://grafana.example", description="Where the generated dashboard can be seen."
+    )
     exporter_job: str = Field(default="sluicegate", description="Prometheus' job name of the exporter.")
+    automation_job: str = Field(
+        default="sluicegate-automation", description="Prometheus' job name of the automation service."
+    )
+    deadline_objective: float = Field(
+        default=0.99, ge=0.95, lt=1, description="Share of deadlines to be met; what is left is the budget of misses."
+    )
+    budget_min_misses: int = Field(
+        default=5, ge=1, description="With fewer misses in its long window no budget alert fires."
+    )

@@ -34,7 +34,10 @@ STABLE_FIELDS: tuple[str, ...] = (
 
 # Labels of the exported figures.
 QUEUE_LABEL = "queue"
+ACTION_LABEL = "action"
 CLASS_LABEL = "class"
+NAME_LABEL = "name"
+OUTCOME_LABEL = "outcome"
 REASON_LABEL = "reason"
 RUNBOOK_LABEL = "runbook"
 STATE_LABEL = "state"
@@ -47,6 +50,7 @@ ADMISSION_RATIO = "sluicegate_admission_ratio"
 CANARY_CONSECUTIVE_SUCCESSES = "sluicegate_canary_consecutive_successes"
 CANARIES_REQUIRED = "sluicegate_canaries_required"
 CLASS_AGE_P95_SECONDS = "sluicegate_class_queue_age_p95_seconds"
+CLASS_DEADLINE_OUTCOMES_TOTAL = "sluicegate_class_deadline_outcomes_total"
 CLASS_DEADLINE_SECONDS = "sluicegate_class_deadline_seconds"
 CLASS_JOBS = "sluicegate_class_jobs"
 CLASS_SLACK_P10_SECONDS = "sluicegate_class_deadline_slack_p10_seconds"
@@ -59,16 +63,23 @@ GATE_PINNED = "sluicegate_gate_pinned"
 GATE_READABLE = "sluicegate_gate_readable"
 JOBS = "sluicegate_jobs"
 OLDEST_JOB_READY_TIMESTAMP_SECONDS = "sluicegate_oldest_job_ready_timestamp_seconds"
+OLDEST_UNKNOWN_TIMESTAMP_SECONDS = "sluicegate_oldest_unknown_timestamp_seconds"
 PREDICTED_WAIT_SECONDS = "sluicegate_predicted_wait_seconds"
 PROVIDER_CALLS_TOTAL = "sluicegate_provider_calls_total"
 PROVIDER_WINDOW_CALLS = "sluicegate_provider_window_calls"
 PROVIDER_WINDOW_FAILED_CALLS = "sluicegate_provider_window_failed_calls"
 PROVIDER_WINDOW_SECONDS = "sluicegate_provider_window_seconds"
 REDIS_UP = "sluicegate_redis_up"
+REJECT_RETURNS_TOTAL = "sluicegate_reject_returns_total"
 RUN_LIVE = "sluicegate_run_live"
 SCRAPE_DURATION_SECONDS = "sluicegate_scrape_duration_seconds"
 SNAPSHOT_TIMESTAMP_SECONDS = "sluicegate_snapshot_timestamp_seconds"
 THRESHOLD = "sluicegate_threshold"
+UNKNOWN_LEFT_TOTAL = "sluicegate_unknown_left_total"
+UNKNOWN_RECONCILED_TOTAL = "sluicegate_unknown_reconciled_total"
+
+# Of the automation process itself, in its own page of metrics.
+EXECUTOR_SEEN_TIMESTAMP_SECONDS = "sluicegate_automation_executor_seen_timestamp_seconds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +195,7 @@ class Telemetry:
     class_counters: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     thresholds: Mapping[str, float] = field(default_factory=dict)
     kill_switch: str = ""
+    oldest_unknown_at_ms: int | None = None
 
     @property
     def unfinished(self) -> int:

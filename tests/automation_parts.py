@@ -217,7 +217,7 @@ class Parts(Queue):
         self.metrics = AutomationMetrics()
         self._own = Store.connect(url, settings.queue)
         self.controller = Controller(self._own, self.settings, RECOVERY, SystemClock(), self.metrics)
-        self.executor = Executor(self._own, self.settings, RUNBOOKS, self.metrics)
+        self.executor = Executor(self._own, self.settings, RUNBOOKS, SystemClock(), self.metrics)
         self.episodes = Episodes(self._own, self.settings, RUNBOOKS, self.metrics)
         wanted = ((self.controller, controller), (self.executor, executor), (self.episodes, episodes))
         self._services = [service for service, runs in wanted if runs]

@@ -13,7 +13,9 @@ _CLASS = f"{{{{{telemetry.CLASS_LABEL}}}}}"
 
 def build(contract: Contract) -> Row:
     """Build the row."""
-    return Row(300, "Are deadlines at risk?", (_slack(contract), _age(contract), *_by_class(), _wait(contract)))
+    return Row(
+        300, "Are deadlines at risk?", (_slack(contract), _age(contract), *_by_class(), _wait(contract), _outcomes())
+    )
 
 
 def _slack(contract: Contract) -> Panel:
@@ -26,7 +28,7 @@ def _slack(contract: Contract) -> Panel:
         unit=Unit.SECONDS,
         queries=(plot(records.SLACK, "slack p10"),),
         no_value="no unfinished job, or no telemetry: see the first row",
-        alerts=(AlertName.DEADLINE_SLACK_LOW, AlertName.RECOVERY_HOLD),
+        alerts=(AlertName.DEADLINE_SLACK_LOW, AlertName.RECOVERY_HOLD, AlertName.REOPENED_UNSAFE),
         steps=(
             Step(None, Colour.BAD),
             Step(bounds.reject_slack_p10_seconds, Colour.WARN),
@@ -70,6 +72,7 @@ def _by_class() -> tuple[Panel, Panel]:
             unit=Unit.SECONDS,
             queries=(plot(records.CLASS_SLACK, _CLASS),),
             no_value="no unfinished job, or no telemetry: see the first row",
+            alerts=(AlertName.DEADLINE_BREACH_FORECAST,),
             width=8,
         ),
         Panel(
@@ -92,8 +95,24 @@ def _wait(contract: Contract) -> Panel:
         says="What a job submitted now would wait. A class whose deadline is below it is refused; line: the shortest.",
         kind=Kind.LINES,
         unit=Unit.SECONDS,
-        queries=(plot(records.PREDICTED_WAIT, "wait"),),
+        queries=(plot(records.PREDICTED_WAIT, "wait"), plot(records.CLASS_DEADLINE, f"deadline {_CLASS}")),
         no_value="too few completions to predict, or no telemetry",
+        alerts=(AlertName.NEW_WORK_WILL_MISS,),
         steps=(Step(None, Colour.GOOD), Step(contract.shortest_deadline_s, Colour.BAD)),
         width=8,
+    )
+
+
+def _outcomes() -> Panel:
+    outcome = f"{{{{{telemetry.OUTCOME_LABEL}}}}}"
+    return Panel(
+        id=306,
+        title="Deadlines by outcome",
+        says="Met, missed (done late) and expired (never done), by class, since the queue was opened.",
+        kind=Kind.LINES,
+        unit=Unit.COUNT,
+        queries=(plot(records.CLASS_OUTCOMES, f"{_CLASS} {outcome}"),),
+        no_value="no telemetry",
+        alerts=(AlertName.DEADLINE_BUDGET_BURN_FAST, AlertName.DEADLINE_BUDGET_BURN_SLOW),
+        width=24,
     )

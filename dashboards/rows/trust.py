@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dashboards.model import Colour, Kind, Panel, Row, Step, Unit
 from dashboards.queries import plot, since
-from sluicegate import records
+from sluicegate import records, telemetry
 from sluicegate.records import AlertName
 from sluicegate.settings import Contract
 
@@ -68,6 +68,31 @@ def build(contract: Contract) -> Row:
                 no_value=_DARK,
                 alerts=(AlertName.TELEMETRY_STALE, AlertName.TELEMETRY_ABSENT),
                 width=_WIDTH,
+                height=_HEIGHT,
+            ),
+            Panel(
+                id=105,
+                title="Executor last seen",
+                says="Seconds since an executor asked for the live run. Past a lease, a live run is nobody's.",
+                kind=Kind.STAT,
+                unit=Unit.SECONDS,
+                queries=(since(records.EXECUTOR_SEEN),),
+                no_value="the automation service is not scraped",
+                alerts=(AlertName.EXECUTOR_DEAD,),
+                steps=(Step(None, Colour.GOOD), Step(contract.timings.run_lease_s, Colour.BAD)),
+                width=_WIDTH,
+                height=_HEIGHT,
+            ),
+            Panel(
+                id=106,
+                title="Thresholds in force",
+                says="What the controller decides on; the rules were generated with their own.",
+                kind=Kind.LINES,
+                unit=Unit.COUNT,
+                queries=(plot(records.THRESHOLD, f"{{{{{telemetry.NAME_LABEL}}}}}"),),
+                no_value=_DARK,
+                alerts=(AlertName.THRESHOLD_DRIFT,),
+                width=24 - _WIDTH,
                 height=_HEIGHT,
             ),
         ),

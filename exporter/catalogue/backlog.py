@@ -73,6 +73,13 @@ BACKLOG: tuple[Figure[Telemetry], ...] = (
         keys=("queue:fifo:{class}:{cost_class}",),
     ),
     gauge(
+        names.OLDEST_UNKNOWN_TIMESTAMP_SECONDS,
+        "When the job that has been unknown for longest became so, in Redis time; no sample when none is unknown.",
+        single(lambda telemetry: seconds(telemetry.oldest_unknown_at_ms)),
+        unit="seconds",
+        keys=("queue:unknown",),
+    ),
+    gauge(
         names.SNAPSHOT_TIMESTAMP_SECONDS,
         "Redis time of the one instant all figures of the queue are from; it stands still only where they do.",
         single(lambda telemetry: seconds(telemetry.at_ms)),

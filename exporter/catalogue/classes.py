@@ -115,7 +115,7 @@ CLASSES: tuple[Figure[Telemetry], ...] = (
         labels=(CLASS_LABEL, "result"),
     ),
     counter(
-        "sluicegate_class_deadline_outcomes_total",
+        names.CLASS_DEADLINE_OUTCOMES_TOTAL,
         "Deadlines of a class by outcome: met, missed (done late, or unknown past the deadline), expired (never done).",
         _totals(DEADLINE_OUTCOMES),
         unit="jobs",

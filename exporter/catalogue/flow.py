@@ -6,6 +6,7 @@ import re
 
 from exporter.catalogue.records import Read, counter
 from exporter.figure import Figure, Sample, counted
+from sluicegate import telemetry as names
 from sluicegate.admission import RefusalReason
 from sluicegate.telemetry import REASON_LABEL, Telemetry
 
@@ -99,6 +100,20 @@ FLOW: tuple[Figure[Telemetry], ...] = (
         keys=_KEYS,
     ),
     counter(
+        names.UNKNOWN_LEFT_TOTAL,
+        "Jobs that left unknown, whatever let them.",
+        _one("unknown_left"),
+        unit="jobs",
+        keys=_KEYS,
+    ),
+    counter(
+        names.UNKNOWN_RECONCILED_TOTAL,
+        "Reconcile records for unknown jobs: the only way out. Fewer than left it means that one went on unproven.",
+        _one("unknown_reconciled"),
+        unit="records",
+        keys=_KEYS,
+    ),
+    counter(
         "sluicegate_blocked_total",
         "Jobs that were blocked: only a named person moves them.",
         _one("blocked"),
@@ -151,7 +166,7 @@ FLOW: tuple[Figure[Telemetry], ...] = (
         keys=_KEYS,
     ),
     counter(
-        "sluicegate_reject_returns_total",
+        names.REJECT_RETURNS_TOTAL,
         "Returns to reject_new soon after leaving it; each doubles the wait before the next opening.",
         _one("reject_returns"),
         unit="returns",

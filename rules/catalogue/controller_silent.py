@@ -41,6 +41,7 @@ def build(scope: Scope) -> Alert:
             "Start it again; two at once do no harm, one of them acts.",
         ),
         runbook_url=scope.runbook_url(NAME),
+        dashboard_url=scope.dashboard_url,
         cases=_cases(bound),
     )
 

@@ -44,6 +44,7 @@ def build(scope: Scope) -> Alert:
             "If all are, look at the provider's latency.",
         ),
         runbook_url=scope.runbook_url(NAME),
+        dashboard_url=scope.dashboard_url,
         cases=_cases(scope, bound),
     )
 

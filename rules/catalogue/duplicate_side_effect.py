@@ -42,6 +42,7 @@ def build(scope: Scope) -> Alert:
             "Know that opening acknowledges every duplicate known by then; the command says how many.",
         ),
         runbook_url=scope.runbook_url(NAME),
+        dashboard_url=scope.dashboard_url,
         cases=_cases(scope),
     )
 

@@ -41,6 +41,7 @@ def build(scope: Scope) -> Alert:
             "If it is to stay closed, leave it, and silence this alert for as long as you mean to.",
         ),
         runbook_url=scope.runbook_url(NAME),
+        dashboard_url=scope.dashboard_url,
         cases=_cases(),
     )
 

@@ -42,5 +42,6 @@ def build(scope: Scope) -> Alert:
             "Canaries that fail again roll the run back by themselves; there is nothing to hurry.",
         ),
         runbook_url=scope.runbook_url(NAME),
+        dashboard_url=scope.dashboard_url,
         cases=rate_cases(scope, PROVIDER_TIMEOUT_RATE, bound),
     )

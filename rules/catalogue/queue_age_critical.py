@@ -40,5 +40,6 @@ def build(scope: Scope) -> Alert:
             "Do not open the gate by hand while the run is live; its canaries are the proof you would have to give.",
         ),
         runbook_url=scope.runbook_url(NAME),
+        dashboard_url=scope.dashboard_url,
         cases=age_cases(scope, bound),
     )

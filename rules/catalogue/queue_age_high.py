@@ -40,5 +40,6 @@ def build(scope: Scope) -> Alert:
             "If a burst of submissions is the cause, ask its sender to come back later; nothing else is needed.",
         ),
         runbook_url=scope.runbook_url(NAME),
+        dashboard_url=scope.dashboard_url,
         cases=age_cases(scope, bound),
     )

@@ -40,6 +40,7 @@ def build(scope: Scope) -> Alert:
             "Treat the queue as not well until figures are back.",
         ),
         runbook_url=scope.runbook_url(NAME),
+        dashboard_url=scope.dashboard_url,
         cases=_cases(),
     )
 

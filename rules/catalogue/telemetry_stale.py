@@ -40,6 +40,7 @@ def build(scope: Scope) -> Alert:
             "If the clock of Redis stands still or ran backwards, look at that host.",
         ),
         runbook_url=scope.runbook_url(NAME),
+        dashboard_url=scope.dashboard_url,
         cases=(
             Case("it stands still", {SNAPSHOT_TIMESTAMP_SECONDS: Signal(0)}, fires=True),
             Case("it lags, but moves", {SNAPSHOT_TIMESTAMP_SECONDS: clock(3600)}, fires=False),

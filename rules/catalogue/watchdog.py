@@ -34,5 +34,6 @@ def build(scope: Scope) -> Alert:
             "When the silence is reported: see whether Prometheus and Alertmanager run and reach each other.",
         ),
         runbook_url=scope.runbook_url(NAME),
+        dashboard_url=scope.dashboard_url,
         cases=(Case("a healthy queue", {}, fires=True),),
     )

@@ -241,6 +241,7 @@ function J.move(q, job, state, fields, head)
   if not (JOB_MOVES[job.state] and JOB_MOVES[job.state][state]) then
     error('job ' .. job.id .. ' cannot move from ' .. job.state .. ' to ' .. state)
   end
+  if job.state == 'unknown' then count(q, 'unknown_left') end
   J.leave(q, job)
   job.state, job.rev = state, job.rev + 1
   local flat = { 'state', state, 'rev', digits(job.rev) }

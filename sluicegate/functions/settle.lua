@@ -86,6 +86,7 @@ local function settle_unknown(q, s, job)
   end
   put('XADD', q.p .. 'reconcile:log', 'MAXLEN', '~', '10000', '*', 'at', digits(q.now), 'kind', 'late_worker', 'job',
     job.id, 'key', job.id, 'outcome', s.outcome, 'actor', s.worker, 'note', 'settled with the current fence')
+  count(q, 'unknown_reconciled')
   J.finish(q, job, s.outcome, 'late_worker')
   return job.state
 end

@@ -12,7 +12,9 @@ import pytest
 
 from automation.executor import Executor
 from runbooks.plan import plan
+from sluicegate.clock import SystemClock
 from sluicegate.store import Store
+from sluicegate.telemetry import EXECUTOR_SEEN_TIMESTAMP_SECONDS
 from tests.automation_parts import ON_BOTH, RECOVERY, RUNBOOKS, Parts, quick
 
 STEPS = ["freeze", "snapshot", "drain", "fix", "recover", "canary", "burn_down", "reopen"]
@@ -160,7 +162,7 @@ def test_a_waiting_fix_pages_at_once_then_in_a_rhythm_that_a_new_executor_keeps(
             run = parts.open_run()
             await parts.until(lambda: parts.journal(run, "paged"), "the first page")
             await parts.executor.stop()
-            second = Executor(Store.connect(redis_url), parts.settings, RUNBOOKS, parts.metrics)
+            second = Executor(Store.connect(redis_url), parts.settings, RUNBOOKS, SystemClock(), parts.metrics)
             await second.start()
             await parts.until(lambda: len(parts.journal(run, "paged")) >= 3, "three pages")
             await second.stop()
@@ -182,7 +184,7 @@ def test_of_two_executors_one_owns_the_run_and_the_other_takes_over_within_two_l
 ) -> None:
     async def scenario() -> None:
         async with Parts(redis_url, quick(tmp_path)) as parts:
-            second = Executor(Store.connect(redis_url), parts.settings, RUNBOOKS, parts.metrics)
+            second = Executor(Store.connect(redis_url), parts.settings, RUNBOOKS, SystemClock(), parts.metrics)
             await second.start()
             run = parts.open_run()
             await parts.until_step(run, "fix")
@@ -193,6 +195,8 @@ def test_of_two_executors_one_owns_the_run_and_the_other_takes_over_within_two_l
             first = parts.executor if parts.executor.name == owner else second
             await first.stop()
             stopped_ms = parts.look().at_ms
+            seen_s = parts.metrics.registry.get_sample_value(EXECUTOR_SEEN_TIMESTAMP_SECONDS, {"queue": "default"})
+            assert seen_s == pytest.approx(stopped_ms / 1000, abs=2)
             await parts.until(lambda: len(parts.journal(run, "claimed")) == 2, "the takeover")
             lease_ms = parts.settings.contract.timings.run_lease_s * 1000
             assert parts.journal(run, "claimed")[-1].at_ms - stopped_ms <= 2 * lease_ms

@@ -144,6 +144,20 @@ def test_the_ledger_settles_what_was_confirmed_what_made_no_call_and_what_may_be
     assert len(queue.log("reconcile")) == 3
 
 
+def test_every_job_that_leaves_unknown_is_counted_beside_its_record_and_the_oldest_that_stays_is_shown(
+    queue: OpenQueue,
+) -> None:
+    assert queue.store.observe().oldest_unknown_at_ms is None
+    late, settled, stays, _ = (unknown(queue) for _ in range(4))
+
+    queue.settle(late, Outcome.SUCCEEDED)
+    queue.store.reconcile(settled.job_id, "retry", actor="ada", reason="a repeat is safe", source="person")
+
+    seen = queue.store.observe()
+    assert seen.oldest_unknown_at_ms == queue.client.zscore("queue:unknown", stays.job_id)
+    assert (seen.counters["unknown_left"], seen.counters["unknown_reconciled"]) == (2, 2)
+
+
 @pytest.mark.parametrize(
     ("source", "intent", "cause"),
     [

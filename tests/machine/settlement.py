@@ -44,8 +44,15 @@ def _settled(world: World, job: Job, sent: Arguments) -> str:
         if sent["outcome"] not in ("succeeded", "failed"):
             return "unknown"
         world.records.append(("late_worker", job.job_id, sent["outcome"]))
+        _count_left(world)
         return finish(world, job, sent["outcome"], "late_worker")
     return _OUTCOMES[sent["outcome"]](world, job, sent)
+
+
+def _count_left(world: World) -> None:
+    """Count a job that leaves unknown, and its record."""
+    world.counters["unknown_left"] += 1
+    world.counters["unknown_reconciled"] += 1
 
 
 def _settled_canary(world: World, job: Job, sent: Arguments) -> str:
@@ -172,6 +179,8 @@ def reconcile(world: World, job_id: str, outcome: str, by: tuple[str, int | None
         agree(answer, ("refused", job.state), "a reconcile record that would change nothing")
     else:
         world.records.append(("reconcile", job_id, outcome))
+        if job.state == "unknown":
+            _count_left(world)
         agree(answer, ("moved", _reconciled(world, job, outcome, source)), f"a reconcile record by {source} of {job}")
 
 

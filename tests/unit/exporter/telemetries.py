@@ -58,6 +58,7 @@ BUSY = replace(
     classes={"lint-fix": LINT_FIX},
     class_counters={"lint-fix": {"met": 40, "missed": 1, "expired": 3, "admitted": 50, "succeeded": 41, "failed": 0}},
     thresholds={"reject_age_p95_seconds": 20.0, "drain_provider_5xx_rate": 0.05},
+    oldest_unknown_at_ms=AT_MS - 7_000,
 )
 
 RECOVERY = live("drain-and-recover", step="canaries")

@@ -22,6 +22,11 @@ def test_jobs_are_split_by_state_and_never_summed() -> None:
     assert values(BUSY, "sluicegate_jobs") == {"pending": 4, "delayed": 2, "running": 3, "unknown": 1, "blocked": 0}
 
 
+def test_the_oldest_unknown_has_a_time_and_none_is_none() -> None:
+    assert value(BUSY, "sluicegate_oldest_unknown_timestamp_seconds") == AT_MS / 1000 - 7
+    assert value(EMPTY, "sluicegate_oldest_unknown_timestamp_seconds") is None
+
+
 def test_classes_have_figures_under_names_of_their_own() -> None:
     assert values(BUSY, "sluicegate_class_jobs") == {
         ("lint-fix", "pending"): 4,

@@ -9,9 +9,10 @@ import promql_parser
 import pytest
 
 from rules.alert import Alert, Severity, SluicegateAction
+from rules.burn_tests import STEP_S, burn_tests
 from rules.generate import catalogue, groups
 from rules.scope import Scope, Timing
-from sluicegate import telemetry
+from sluicegate import records, telemetry
 from sluicegate.gate import Runbook
 from sluicegate.records import RECORDS, AlertName
 from sluicegate.settings import Settings, default_settings
@@ -58,8 +59,24 @@ def test_records_are_taken_from_metrics_that_exist() -> None:
 
 
 def test_no_alert_reads_utilization(alert: Alert) -> None:
-    for word in ("cpu", "memory", "load", telemetry.WORKER_INFLIGHT):
+    # How many jobs are in flight is compared with how many are running, which tells a leak; never with a limit.
+    words = ("cpu", "memory", "load", *(() if alert.name == AlertName.LEASE_LEAK else (telemetry.WORKER_INFLIGHT,)))
+    for word in words:
         assert word not in alert.expression
+
+
+def test_every_alert_links_to_the_dashboard_with_its_queue_filled_in() -> None:
+    for alert in catalogue(awkward()):
+        assert alert.annotations["dashboard_url"].endswith(
+            "/d/sluicegate-overview/sluicegate-overview?var-queue=night-jobs"
+        )
+
+
+def test_a_label_in_a_text_is_one_that_the_expression_keeps(alert: Alert) -> None:
+    """A name that no series has would be rendered as nothing, and no tool would say so."""
+    for text in alert.annotations.values():
+        for label in re.findall(r"\$labels\.(\w+)", text):
+            assert all(label in {**alert.labels, **case.labels} for case in alert.cases if case.fires)
 
 
 def test_every_alert_carries_the_queue_and_its_action(alert: Alert) -> None:
@@ -90,6 +107,9 @@ def test_the_page_s_words_hold_no_measured_figure(alert: Alert) -> None:
 
 def test_every_alert_has_a_case_in_which_it_fires_and_one_in_which_it_does_not(alert: Alert) -> None:
     fires = {case.fires for case in alert.cases}
+    if alert.name in STEP_S:
+        scope = Scope(default_settings())
+        fires = {expected.fires for test in burn_tests(scope, alert) for expected in test.expectations}
 
     assert fires == ({True} if alert.name == "SluicegateWatchdog" else {True, False})
 
@@ -114,7 +134,8 @@ def test_no_alert_can_lapse_before_the_absence_of_figures_is_told(name: str) -> 
 def test_another_queue_and_job_are_selected_where_the_settings_say_so() -> None:
     settings = awkward()
 
-    assert Scope(settings).exporter_selector == 'job="queues",queue="night-jobs"'
+    assert Scope(settings).selector(records.QUEUE_AGE) == 'job="queues",queue="night-jobs"'
+    assert Scope(settings).selector(records.EXECUTOR_SEEN) == 'job="sluicegate-automation",queue="night-jobs"'
     assert all('queue="default"' not in alert.expression for alert in catalogue(settings))
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rules.generate import ALERTMANAGER_FILE, RULES_FILE, TESTS_FILE
+from rules.generate import ALERTMANAGER_FILE, RULES_FILE
 from sluicegate.__main__ import dispatch
 
 
@@ -15,10 +15,11 @@ def test_generate_writes_everything_once_and_check_agrees(tmp_path: Path, capsys
 
     assert dispatch(["rules", "generate", "--out", out]) == 0
     names = {path.name for path in (tmp_path / "monitoring").iterdir()}
-    assert names == {RULES_FILE, TESTS_FILE, ALERTMANAGER_FILE, "runbooks"}
+    tests = {f"sluicegate.{pace}test.yml" for pace in ("", "minutes.", "hours.", "days.")}
+    assert names == {RULES_FILE, *tests, ALERTMANAGER_FILE, "runbooks"}
     capsys.readouterr()
     assert dispatch(["rules", "generate", "--out", out, "--check"]) == 0
-    assert capsys.readouterr().out == "15 of 15 files were up to date.\n"
+    assert capsys.readouterr().out == "36 of 36 files were up to date.\n"
 
 
 def test_check_names_what_is_out_of_date_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

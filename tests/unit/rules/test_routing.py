@@ -21,7 +21,9 @@ def test_nothing_that_acts_or_says_we_are_blind_is_ever_silenced() -> None:
     silenced = {name for inhibition in inhibitions(ALERTS) for name in inhibition.targets}
 
     never = {alert.name for alert in ALERTS if alert.action in (SluicegateAction.DRAIN, SluicegateAction.ROLLBACK)}
-    never |= {AlertName.TELEMETRY_ABSENT, AlertName.TELEMETRY_STALE, AlertName.GATE_PINNED, AlertName.WATCHDOG}
+    never |= {AlertName.TELEMETRY_ABSENT, AlertName.TELEMETRY_STALE, AlertName.TELEMETRY_BLIND, AlertName.GATE_PINNED}
+    never |= {AlertName.UNKNOWN_NOT_RECONCILED, AlertName.UNKNOWN_REPLAYED, AlertName.CONTRACT_EXCEEDED}
+    never |= {AlertName.REOPENED_UNSAFE, AlertName.CONTROLLER_SILENT, AlertName.WATCHDOG}
     assert silenced
     assert silenced.isdisjoint(never)
 
@@ -29,7 +31,7 @@ def test_nothing_that_acts_or_says_we_are_blind_is_ever_silenced() -> None:
 def test_every_inhibition_compares_the_queue() -> None:
     config = yaml.safe_load(render_alertmanager(default_settings()))
 
-    assert [rule["equal"] for rule in config["inhibit_rules"]] == [["queue"]] * 3
+    assert [rule["equal"] for rule in config["inhibit_rules"]] == [["queue"]] * 7
 
 
 def test_an_inhibition_on_a_label_that_a_side_lacks_is_refused() -> None:

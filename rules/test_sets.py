@@ -1,0 +1,72 @@
+"""Which unit tests stand in which file? By their pace: seconds, minutes, hours, days."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from rules.alert import Alert
+from rules.burn_tests import STEP_S, burn_tests
+from rules.expectation import UnitTest
+from rules.scope import Scope
+from rules.unit_tests import TestMaker
+from sluicegate.records import AlertName
+from sluicegate.settings import Settings
+
+# Alerts that wait for minutes are tested at a slower pace, so that a test takes no more steps than another's.
+_PATIENT_S, _PATIENT_PACE_S = 60.0, 10.0
+_BUDGETS = {
+    "sluicegate.hours.test.yml": AlertName.DEADLINE_BUDGET_BURN_FAST,
+    "sluicegate.days.test.yml": AlertName.DEADLINE_BUDGET_BURN_SLOW,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TestSet:
+    """Hold the tests of one file, with its pace in seconds."""
+
+    __test__ = False  # pytest: the name is the thing's, not a test's
+
+    file: str
+    scrape_s: float
+    evaluation_s: float
+    tests: tuple[UnitTest, ...]
+
+
+def test_sets(settings: Settings, alerts: Sequence[Alert]) -> tuple[TestSet, ...]:
+    """Make the unit tests of a catalogue, a set for each pace."""
+    scope = Scope(settings)
+    return (
+        _at_pace("sluicegate.test.yml", scope, [alert for alert in alerts if alert.for_s < _PATIENT_S], alerts),
+        _at_pace("sluicegate.minutes.test.yml", _slower(settings), _patient(alerts), alerts),
+        *(
+            TestSet(file, STEP_S[alert.name], STEP_S[alert.name], burn_tests(scope, alert))
+            for file, name in _BUDGETS.items()
+            for alert in alerts
+            if alert.name == name
+        ),
+    )
+
+
+def by_alerts(tests: TestSet) -> Iterator[tuple[tuple[str, ...], TestSet]]:
+    """Cut a set up by the alerts that its tests expect something of."""
+    found: dict[tuple[str, ...], list[UnitTest]] = {}
+    for test in tests.tests:
+        names = tuple(dict.fromkeys(expectation.alert.name.value for expectation in test.expectations))
+        found.setdefault(names, []).append(test)
+    for names, those in found.items():
+        yield names, replace(tests, tests=tuple(those))
+
+
+def _patient(alerts: Sequence[Alert]) -> list[Alert]:
+    return [alert for alert in alerts if alert.for_s >= _PATIENT_S]
+
+
+def _slower(settings: Settings) -> Scope:
+    pace = {"scrape_interval_s": _PATIENT_PACE_S, "evaluation_interval_s": _PATIENT_PACE_S}
+    return Scope(settings.model_copy(update={"monitoring": settings.monitoring.model_copy(update=pace)}))
+
+
+def _at_pace(file: str, scope: Scope, alerts: Sequence[Alert], every: Sequence[Alert]) -> TestSet:
+    tests = TestMaker(scope, alerts, every).make()
+    return TestSet(file, scope.timing.scrape_s, scope.timing.evaluation_s, tests)
