@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, cast
 
 import redis
@@ -16,6 +18,14 @@ import redis
 Connection = Any
 # A connection that answered just now is taken to be whole: to ask the system would cost a tenth of the next call.
 _WHOLE_FOR_S = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """Hold a command that is on its way: wait for its answer (raises as `Connections.ask`), or let it be nobody's."""
+
+    answer: Callable[[], object]
+    abandon: Callable[[], None]
 
 
 class Connections:
@@ -36,6 +46,11 @@ class Connections:
         `timeout_s` bounds this answer alone; without it the client's own timeout does.
         """
         return self._read(self._send(words), timeout_s)
+
+    def start(self, words: tuple[str | int, ...]) -> Sent:
+        """Send one command without waiting for its answer; raises as `ask`."""
+        connection = self._send(words)
+        return Sent(lambda: self._read(connection, None), lambda: self._drop(connection))
 
     def _send(self, words: tuple[str | int, ...]) -> Connection:
         connection = self._take()

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar, cast
 import redis
 
 from sluicegate.async_connection import AsyncConnection
-from sluicegate.connections import Connections
+from sluicegate.connections import Connections, Sent
 
 T = TypeVar("T")
 Place = tuple[str, int]
@@ -35,6 +35,9 @@ class Server(Protocol):
 
     def ask(self, words: Words, timeout_s: float | None) -> object:
         """Send one command; raises redis-py's errors. `timeout_s` bounds the answer, else the client's own does."""
+
+    def start(self, words: Words) -> Sent | None:
+        """Send one command without waiting for its answer, or give None where only `ask` can be used."""
 
     def async_connection(self) -> AsyncConnection | None:
         """Give a connection of an event loop's own, or None where there is no such connection."""
@@ -60,6 +63,10 @@ class OneServer:
     def ask(self, words: Words, timeout_s: float | None) -> object:
         """Send one command (see Server)."""
         return self._connections.ask(words, timeout_s)
+
+    def start(self, words: Words) -> Sent:
+        """Send one command (see Server)."""
+        return self._connections.start(words)
 
     def async_connection(self) -> AsyncConnection | None:
         """Give one as the client's are; through Sentinels there is none."""
@@ -110,8 +117,11 @@ class Cluster:
         """Send one command to the owner of the slot of its keys (see Server)."""
         return self._at_owner(lambda node: node.connections.ask(words, timeout_s))
 
+    def start(self, words: Words) -> None:
+        """Send nothing: the answer may point to another node, and only `ask` follows it."""
+
     def async_connection(self) -> None:
-        """Give none: its answer may point to another node, and only `ask` follows it."""
+        """Give none, for the same reason."""
 
     def run(self, command: Callable[[redis.Redis], T]) -> T:
         """Call the owner's client (see Server)."""

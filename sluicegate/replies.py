@@ -13,6 +13,7 @@ from sluicegate.telemetry import ClassFigures, GateView, ProviderWindow, RunView
 Body = Mapping[str, Any]
 # What a hot command answers: values one after the other.
 Flat = Sequence[Any]
+Values = tuple[Any, ...]
 
 # How many values each part of a flat answer has.
 _CLAIM_HEAD, _JOB_WIDTH, _EVENT_WIDTH = 6, 12, 4
@@ -334,6 +335,17 @@ def admissions(ids: Iterable[str], answer: Flat) -> tuple[Decision, ...]:
             decisions.append(Decision(False, job_id, answer[at + 1], wait_s, verdict >= _STORED))
             at += 3
     return tuple(decisions)
+
+
+def values(flat: Flat, width: int) -> list[Values]:
+    """Part a flat list into rows of so many values."""
+    rest = iter(flat)
+    return list(zip(*[rest] * width, strict=True))
+
+
+def put_back(answer: Flat) -> tuple[str, Mapping[str, int]]:
+    """Parse what a part of a restore came to: ok or not_restoring, and how many of each kind."""
+    return answer[0], dict(values(answer[1:], 2))
 
 
 def settlements(ids: Sequence[str], answer: Flat) -> tuple[Settled, ...]:

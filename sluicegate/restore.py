@@ -8,18 +8,16 @@ what was cut short, for nothing that is there is touched.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sluicegate.snapshot_file import LineKind
 from sluicegate.snapshot_lines import Header
 from sluicegate.snapshot_reading import Content, SnapshotReader
 from sluicegate.store import Store
 
-_ROWS_A_CALL = 25
+_LINES_A_CALL = 50
 _BYTES_A_CALL = 131_072
 
 Arguments = Mapping[str, Any]
@@ -77,10 +75,11 @@ def restore(store: Store, wish: Wish) -> Restored:
         result = Restored(answer, header, content, counts, str(begun.get("why", "")), str(begun.get("digest", "")))
         if not result.done:
             return result
-        for body in _sent(store, _batches(reader), _asked(wish, header, content)):
-            if body["answer"] != "ok":
+        asked = _asked(wish, header, content)
+        for said, counted in store.restore((*asked, *lines) for lines in _parts(reader)):
+            if said != "ok":
                 return Restored("interrupted", header, content, counts)
-            counts.update({kind: int(count) for kind, count in (body["counts"] or {}).items()})
+            counts.update(counted)
         if not wish.dry_run:
             store.restore_end(content.sha256, actor=wish.actor, note=_note(result, wish))
     return result
@@ -106,21 +105,10 @@ def _beginning(wish: Wish, header: Header, content: Content) -> Arguments:
     }
 
 
-def _asked(wish: Wish, header: Header, content: Content) -> Arguments:
-    base = {"restore": content.sha256, "suspect": wish.suspect_unsafe, "dry": wish.dry_run}
-    return {**base, "contract": header.contract} if wish.dry_run else base
-
-
-def _sent(store: Store, batches: Iterable[Arguments], asked: Arguments) -> Iterator[Arguments]:
-    """Send one batch after the other, in order; while one is under way, the next is read. Gives the answers."""
-    with ThreadPoolExecutor(1, thread_name_prefix="restore") as sender:
-        under_way: Future[Arguments] | None = None
-        for batch in batches:
-            if under_way is not None:
-                yield under_way.result()
-            under_way = sender.submit(store.restore, {**batch, **asked})
-        if under_way is not None:
-            yield under_way.result()
+def _asked(wish: Wish, header: Header, content: Content) -> tuple[str, ...]:
+    """Give what each part begins with (see restore.lua)."""
+    contract = header.contract if wish.dry_run else ""
+    return (content.sha256, str(int(wish.suspect_unsafe)), str(int(wish.dry_run)), contract)
 
 
 def _note(result: Restored, wish: Wish) -> str:
@@ -131,16 +119,15 @@ def _note(result: Restored, wish: Wish) -> str:
     )
 
 
-def _batches(reader: SnapshotReader) -> Iterator[Arguments]:
+def _parts(reader: SnapshotReader) -> Iterator[list[str]]:
     """Give parts of the file that one call can put back without holding the server up."""
-    jobs: list[Mapping[str, Any]] = []
-    refusals: list[Mapping[str, Any]] = []
+    part: list[str] = []
     size = 0
-    for kind, row in reader.rows():
-        (jobs if kind is LineKind.JOB else refusals).append(row)
-        size += len(row.get("payload", ""))
-        if len(jobs) + len(refusals) >= _ROWS_A_CALL or size >= _BYTES_A_CALL:
-            yield {"jobs": jobs, "refusals": refusals}
-            jobs, refusals, size = [], [], 0
-    if jobs or refusals:
-        yield {"jobs": jobs, "refusals": refusals}
+    for line in reader.lines():
+        part.append(line)
+        size += len(line)
+        if len(part) == _LINES_A_CALL or size >= _BYTES_A_CALL:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part

@@ -15,13 +15,10 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from sluicegate.errors import NeverStill
 from sluicegate.job import FINAL_STATES
@@ -37,8 +34,7 @@ Row = Mapping[str, Any]
 Corrections = dict[str, Row | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Hold a job's place in a container (the score as Redis writes it) and its version."""
 
     job_id: str
@@ -58,11 +54,11 @@ class Index:
         self._file = file
         self._starts: dict[str, int] = {}
 
-    def add(self, container: str, place: Place) -> None:
-        """Add a place; containers come one after the other."""
+    def add(self, container: str, places: Sequence[Place]) -> None:
+        """Add some places; containers come one after the other."""
         if container not in self._starts:
             self._starts[container] = self._file.tell()
-        self._file.write(json.dumps([container, place.job_id, place.score, place.version]) + "\n")
+        self._file.write(json.dumps([container, places]) + "\n")
 
     def places(self, container: str) -> Iterator[Place]:
         """Give the places in one container; one walk at a time."""
@@ -70,10 +66,10 @@ class Index:
             return
         self._file.seek(self._starts[container])
         while line := self._file.readline():
-            name, job_id, score, version = json.loads(line)
+            name, places = json.loads(line)
             if name != container:
                 return
-            yield Place(job_id, score, version)
+            yield from map(Place._make, places)
 
 
 def write_snapshot(store: Store, path: Path, *, moving: bool = False) -> Written:
@@ -120,10 +116,11 @@ def _write_jobs(store: Store, writer: SnapshotWriter, containers: Iterable[str],
     """Write every job as it is met, and its place into the index; gives how many lines."""
     count = 0
     for name in containers:
-        for row in _ranged(partial(store.snapshot_rows, name)):
-            writer.write(LineKind.JOB, row)
-            index.add(name, Place(row["id"], row["score"], row["version"]))
-            count += 1
+        for found in store.snapshot_rows(name):
+            for _, _, _, text in found:
+                writer.write_encoded(LineKind.JOB, text)
+            index.add(name, [Place(*row[:3]) for row in found])
+            count += len(found)
     return count
 
 
@@ -149,6 +146,9 @@ def _changed(store: Store, containers: Iterable[str], index: Index, corrections:
         expected = (place for place in index.places(name) if place.job_id not in corrections)
         here = next(expected, None)
         for place in _now(store, name):
+            if place == here and not corrections:
+                here = next(expected, None)
+                continue
             if place.job_id in corrections:
                 row = corrections[place.job_id]
                 (met if row is not None and row["version"] == place.version else changed).add(place.job_id)
@@ -167,18 +167,8 @@ def _changed(store: Store, containers: Iterable[str], index: Index, corrections:
 
 
 def _now(store: Store, container: str) -> Iterator[Place]:
-    return (Place(*row) for row in _ranged(partial(store.snapshot_versions, container)))
-
-
-def _ranged(ask: Callable[[Row | None], Row]) -> Iterator[Any]:
-    """Give the rows of all ranges; while they are used, the next range is read."""
-    with ThreadPoolExecutor(1, thread_name_prefix="snapshot") as ahead:
-        answer = ask(None)
-        while (after := answer.get("after")) is not None:
-            coming = ahead.submit(ask, after)
-            yield from rows(answer, "rows")
-            answer = coming.result()
-        yield from rows(answer, "rows")
+    for found in store.snapshot_versions(container):
+        yield from map(Place._make, found)
 
 
 def _records(store: Store, wanted: set[str]) -> Corrections:
@@ -193,7 +183,12 @@ def _records(store: Store, wanted: set[str]) -> Corrections:
 
 def _write_refusals(store: Store, writer: SnapshotWriter, horizon_ms: int) -> int:
     count = 0
-    for row in _ranged(partial(store.snapshot_refusals, horizon_ms)):
-        writer.write(LineKind.REFUSAL, row)
-        count += 1
-    return count
+    after: Row | None = None
+    while True:
+        answer = store.snapshot_refusals(horizon_ms, after)
+        for row in rows(answer, "rows"):
+            writer.write(LineKind.REFUSAL, row)
+            count += 1
+        after = answer.get("after")
+        if after is None:
+            return count

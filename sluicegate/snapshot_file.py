@@ -96,7 +96,14 @@ class SnapshotWriter:
 
     def write(self, kind: LineKind, body: Mapping[str, Any]) -> None:
         """Write one line."""
-        self._lines += line_of(kind, body)
+        self._add(line_of(kind, body))
+
+    def write_encoded(self, kind: LineKind, body: str) -> None:
+        """Write one line whose body is a JSON object already."""
+        self._add(f'{{"kind":"{kind.value}",{body[1:]}\n'.encode())
+
+    def _add(self, line: bytes) -> None:
+        self._lines += line
         if len(self._lines) >= _BUFFER:
             self._pass_on()
 

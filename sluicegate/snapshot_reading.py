@@ -22,6 +22,8 @@ from sluicegate.snapshot_lines import Counts, Header, NotRight, check_correction
 # A payload is bounded at admission; a longer line is no line of ours, and is not read into memory.
 _LONGEST_LINE = 64 * 1024 * 1024
 _ORDER = list(LineKind)
+# How nearly all lines begin, so that their kind is known without parsing them.
+_STARTS = {kind: f'{{"kind":"{kind.value}",'.encode() for kind in (LineKind.JOB, LineKind.REFUSAL)}
 
 Row = Mapping[str, Any]
 
@@ -67,19 +69,41 @@ class SnapshotReader:
         """
         yield from self._rows(self.content.sha256)
 
+    def lines(self) -> Iterator[str]:
+        """Give the same as the lines that stand in the file, where a correction holds its job; raises as `rows`."""
+        for _, _, line in self._standing(self.content.sha256):
+            yield line.decode()
+
     def _rows(self, sha256: str) -> Iterator[tuple[LineKind, Row]]:
+        for number, kind, line in self._standing(sha256):
+            _, body = self._parse(number, line)
+            yield (LineKind.JOB, body["row"]) if kind is LineKind.CORRECTION else (kind, body)
+
+    def _standing(self, sha256: str) -> Iterator[tuple[int, LineKind, bytes]]:
+        """Give the lines of jobs and refusals but those that a later line stands for."""
         digest = hashlib.sha256()
         for number, line in self._lines():
-            kind, body = self._parse(number, line)
+            kind = self._kind(number, line)
             if kind is LineKind.END:
                 break
             digest.update(line)
-            if kind is LineKind.CORRECTION and body["row"] is not None:
-                yield LineKind.JOB, body["row"]
-            elif kind is LineKind.REFUSAL or (kind is LineKind.JOB and body["id"] not in self._superseded):
-                yield kind, body
+            if self._stands(kind, number, line):
+                yield number, kind, line
         if digest.hexdigest() != sha256:
             raise self._refused("was changed while it was read")
+
+    def _kind(self, number: int, line: bytes) -> LineKind:
+        for kind, start in _STARTS.items():
+            if line.startswith(start):
+                return kind
+        return self._parse(number, line)[0]
+
+    def _stands(self, kind: LineKind, number: int, line: bytes) -> bool:
+        if kind is LineKind.JOB:
+            return not self._superseded or self._parse(number, line)[1]["id"] not in self._superseded
+        if kind is LineKind.CORRECTION:
+            return self._parse(number, line)[1]["row"] is not None
+        return kind is LineKind.REFUSAL
 
     def _check(self) -> tuple[Header, Content]:
         """Walk the whole file once, twice where jobs moved while it was written."""

@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Self, cast
 
@@ -19,6 +19,7 @@ import redis
 from sluicegate import functions, keys, redis_clients, replies
 from sluicegate.admission import Decision
 from sluicegate.async_connection import AsyncConnection, ErrorAnswer
+from sluicegate.connections import Sent
 from sluicegate.errors import OtherLibrary, StoreFull, StoreRejected, StoreUnavailable, UsageError
 from sluicegate.keys import Keys
 from sluicegate.redis_clients import Access
@@ -348,13 +349,27 @@ class Store:
         """Give all that a snapshot holds beside jobs and refusals (see snapshot.lua)."""
         return self._call("snapshot", {})
 
-    def snapshot_rows(self, container: str, after: Arguments | None = None) -> Mapping[str, Any]:
-        """Give the next records of a container, and where to go on; no `after` in the answer is the end."""
-        return self._call("snapshot_rows", _ranged(after, container=container))
+    def snapshot_rows(self, container: str) -> Iterator[list[replies.Values]]:
+        """Give the records of a container, a range after the other; while one is used, the next is on its way.
 
-    def snapshot_versions(self, container: str, after: Arguments | None = None) -> Mapping[str, Any]:
-        """Give the next ids of a container with scores and versions, and where to go on."""
-        return self._call("snapshot_versions", _ranged(after, container=container))
+        Each record is an id with its score, its version, and its line of the file without the kind.
+        """
+        return self._walked("snapshot_rows", container, 4)
+
+    def snapshot_versions(self, container: str) -> Iterator[list[replies.Values]]:
+        """Give the ids of a container with scores and versions, a range after the other, in the same way."""
+        return self._walked("snapshot_versions", container, 3)
+
+    def _walked(self, command: str, container: str, width: int) -> Iterator[list[replies.Values]]:
+        answer = self._hot(command, (container, "", ""))
+        while answer[0]:
+            coming = self._start(command, (container, answer[0], answer[1]))
+            try:
+                yield replies.values(answer[2:], width)
+            except BaseException:
+                coming.abandon()
+                raise
+            answer = coming.answer()
 
     def snapshot_refusals(self, horizon_ms: int, after: Arguments | None = None) -> Mapping[str, Any]:
         """Give the next refusals that lapse by `horizon_ms`, and where to go on."""
@@ -369,9 +384,23 @@ class Store:
         self.load()
         return self._call("restore_begin", arguments)
 
-    def restore(self, arguments: Arguments) -> Mapping[str, Any]:
-        """Put back at most 25 jobs and refusals that are not there (see restore.lua)."""
-        return self._call("restore", arguments)
+    def restore(self, parts: Iterable[Words]) -> Iterator[tuple[str, Mapping[str, int]]]:
+        """Put parts of a snapshot back, in order (see restore.lua for the words of a part).
+
+        Gives what became of each; while it is decided upon, the next part is made.
+        """
+        under_way: _Coming | None = None
+        try:
+            for part in parts:
+                if under_way is not None:
+                    yield replies.put_back(under_way.answer())
+                under_way = self._start("restore", part)
+            if under_way is not None:
+                yield replies.put_back(under_way.answer())
+        except GeneratorExit:
+            if under_way is not None:
+                under_way.abandon()
+            raise
 
     def restore_end(self, restore: str, *, actor: str, note: str) -> str:
         """Take the mark away: all is back; gives moved or unchanged."""
@@ -488,6 +517,15 @@ class Store:
         """Call a function that takes its arguments one by one and answers one flat list."""
         return _flat(command, self._ask(command, words, None))
 
+    def _start(self, command: str, words: Words) -> _Coming:
+        """Send a hot command; one that may be repeated, for where the server has no such function it is sent again."""
+        if self._read_only or self._function_forbidden:
+            return _Coming(self, command, words, None)
+        try:
+            return _Coming(self, command, words, self._server.start(self._call_of(command, words)))
+        except redis.exceptions.RedisError as error:
+            raise _translated(error) from error
+
     def _arguments(self, words: Words) -> tuple[str | int, ...]:
         return (self.keys(keys.GATE), self.keys.prefix, str(self._epoch), *words)
 
@@ -583,6 +621,33 @@ def _server(access: Access, queue: str) -> Server:
         client, sentinels = redis_clients.primary_by_sentinels(access)
         return OneServer(client, owns=True, beside=sentinels)
     return OneServer(redis_clients.single(access), owns=True)
+
+
+class _Coming:
+    """Hold a hot command that is on its way, or that could not be sent ahead and is asked when its answer is."""
+
+    def __init__(self, store: Store, command: str, words: Words, sent: Sent | None) -> None:
+        self._store = store
+        self._command = command
+        self._words = words
+        self._sent = sent
+
+    def answer(self) -> list[Any]:
+        """Wait for the answer."""
+        sent, self._sent = self._sent, None
+        if sent is not None:
+            try:
+                return _flat(self._command, sent.answer())
+            except redis.exceptions.ResponseError:
+                pass  # Asked again in the ordinary way, which knows what to do or to say.
+            except redis.exceptions.RedisError as error:
+                raise _translated(error) from error
+        return self._store._hot(self._command, self._words)
+
+    def abandon(self) -> None:
+        """Let the answer be nobody's; nothing where it was given."""
+        if self._sent is not None:
+            self._sent.abandon()
 
 
 def _flat(command: str, answer: object) -> list[Any]:

@@ -85,8 +85,8 @@ function P.put_back(q, row, suspect, dry)
   J.enter(q, { id = id, state = state, class = class, cost = job.cost, deadline = deadline,
     eligible = tonumber(job.eligible), ready_at = tonumber(job.ready_at) })
   if state == was and (state == 'unknown' or state == 'blocked') then
-    redis.call('ZADD', p .. 'queue:' .. state, row.score, id)
-    redis.call('ZADD', p .. 'queue:' .. state .. ':' .. class, row.score, id)
+    index(q, 'ZADD', p .. 'queue:' .. state, row.score, id)
+    index(q, 'ZADD', p .. 'queue:' .. state .. ':' .. class, row.score, id)
   end
   return state
 end
@@ -103,6 +103,6 @@ function P.put_refusal_back(q, row, dry)
   redis.call('HSET', key, 'state', 'refused', 'fp', decision.fp, 'reason', decision.reason, 'retry_at', decision.retry_at,
     'decided_at', decision.at)
   redis.call('PEXPIRE', key, digits(left))
-  redis.call('ZADD', q.p .. 'queue:refusals', q.now + left, row.key)
+  index(q, 'ZADD', q.p .. 'queue:refusals', q.now + left, row.key)
   return 'refusal'
 end

@@ -62,31 +62,37 @@ function commands.restore_begin(q)
   return { answer = answer, digest = settings_digest or '', epoch = digits(g.epoch) }
 end
 
--- restore {restore, suspect, dry, jobs = [{id, score, job, payload, decision, ledger}], refusals = [{key, decision}]}: put
--- back what is not there, at most 25 of both (≤ 5 ms). dry: only count. suspect: pending jobs of unsafe classes become unknown.
--- -> {answer = ok | not_restoring, counts = {state | kept | refusal | lapsed = n}}
+-- restore id suspect dry contract (line)*: put back what is not there, at most 50 lines of the file as they stand in it
+-- (≤ 5 ms). dry, 0 or 1: only count; contract is the snapshot's then. suspect, 0 or 1: pending jobs of unsafe classes become
+-- unknown. -> ok | not_restoring, then how many of each kind: state | kept | refusal | lapsed, n
 function commands.restore(q)
-  local counts = {}
-  local function add(kind) counts[kind] = (counts[kind] or 0) + 1 end
-  if q.a.dry then
-    if not q.s then
-      -- A server without the queue has nothing to keep, and the snapshot's own contract tells what is unsafe.
-      q.s = cjson.decode(q.a.contract)
+  local v, dry = q.v, q.v[5] == '1'
+  if not dry then
+    local g = G.glance(q)
+    if not q.s or g.restoring ~= v[3] then return { 'not_restoring' } end
+  elseif not q.s then
+    -- A server without the queue has nothing to keep, and the snapshot's own contract tells what is unsafe.
+    q.s = cjson.decode(v[6])
+  end
+  local counts, restored, list = {}, 0, { 'ok' }
+  for i = 7, #v do
+    local line, kind = cjson.decode(v[i]), nil
+    if line.kind == 'refusal' then
+      kind = P.put_refusal_back(q, line, dry)
+    else
+      kind = P.put_back(q, line.row or line, v[4] == '1', dry) -- a correction has the job in its row
+      if kind ~= 'kept' then restored = restored + 1 end
     end
-  else
-    local g = G.read(q)
-    if not q.s or g.restoring ~= q.a.restore then return { answer = 'not_restoring', counts = counts } end
+    counts[kind] = (counts[kind] or 0) + 1
   end
-  local restored = 0
-  for _, row in ipairs(q.a.jobs) do
-    local state = P.put_back(q, row, q.a.suspect, q.a.dry)
-    add(state)
-    if state ~= 'kept' then restored = restored + 1 end
+  if restored > 0 and not dry then count(q, 'restored', restored) end
+  for kind, n in pairs(counts) do
+    list[#list + 1] = kind
+    list[#list + 1] = n
   end
-  for _, row in ipairs(q.a.refusals) do add(P.put_refusal_back(q, row, q.a.dry)) end
-  if restored > 0 and not q.a.dry then count(q, 'restored', restored) end
-  return { answer = 'ok', counts = counts }
+  return list
 end
+hot.restore = true
 
 -- restore_end {restore, actor, note}: all is back. The gate stays drain, closed and pinned. -> {answer = moved | unchanged}
 function commands.restore_end(q)

@@ -45,44 +45,53 @@ local function range_after(key, after, limit)
   return redis.call('ZRANGE', key, start, start + limit - 1, 'WITHSCORES')
 end
 
-local function container(q)
+-- The next entries of the container that a call names: `container member score`, the last two '' at the beginning.
+local function next_of(q, limit)
+  local wanted, member, score = q.v[3], q.v[4], q.v[5]
   for _, name in ipairs(container_names(q)) do
-    if name == q.a.container then return q.p .. name end
+    if name == wanted then
+      return range_after(q.p .. name, member ~= '' and { member = member, score = score } or nil, limit)
+    end
   end
-  return error('no container ' .. tostring(q.a.container))
+  return error('no container ' .. tostring(wanted))
 end
 
--- snapshot_rows {container, after = {member, score}}: the next records of a container, each id with its score, its record
--- and its version of one instant. Read-only. -> {rows = [{id, score, job, payload, decision, ledger, version}], after}
+-- snapshot_rows container member score: the next records of a container, each with its version of one instant. Read-only.
+-- -> the member and the score to go on from, '' at the end; then for each: id, score, version, and the whole of it as a
+-- JSON object {id, score, job, payload, decision, ledger, version}, as the file has it
 function commands.snapshot_rows(q)
-  local flat = range_after(container(q), q.a.after, ROWS_A_CALL)
-  local rows, bytes, after = {}, 0, nil
+  local flat, list, n, bytes = next_of(q, ROWS_A_CALL), { '', '' }, 2, 0
   for i = 1, #flat, 2 do
     local row = P.row(q, flat[i])
-    after = { member = flat[i], score = flat[i + 1] }
+    list[1], list[2] = flat[i], flat[i + 1]
     if P.travels(row) then
       row.score, bytes = flat[i + 1], bytes + #row.payload
-      rows[#rows + 1] = row
+      list[n + 1], list[n + 2], list[n + 3], list[n + 4] = flat[i], flat[i + 1], row.version, cjson.encode(row)
+      n = n + 4
     end
     if bytes >= BYTES_A_CALL then break end
   end
-  return { rows = rows, after = after }
+  return list
 end
 readonly.snapshot_rows = true
+hot.snapshot_rows = true
 
--- snapshot_versions {container, after}: the next ids of a container with their scores and versions. Read-only.
--- -> {rows = [[id, score, version]], after}
+-- snapshot_versions container member score: the next ids of a container with their scores and versions. Read-only.
+-- -> the member and the score to go on from, '' at the end; then for each: id, score, version
 function commands.snapshot_versions(q)
-  local flat = range_after(container(q), q.a.after, VERSIONS_A_CALL)
-  local rows, after = {}, nil
+  local flat, list, n = next_of(q, VERSIONS_A_CALL), { '', '' }, 2
   for i = 1, #flat, 2 do
     local version = P.version(q, flat[i])
-    if version then rows[#rows + 1] = { flat[i], flat[i + 1], version } end
-    after = { member = flat[i], score = flat[i + 1] }
+    list[1], list[2] = flat[i], flat[i + 1]
+    if version then
+      list[n + 1], list[n + 2], list[n + 3] = flat[i], flat[i + 1], version
+      n = n + 3
+    end
   end
-  return { rows = rows, after = after }
+  return list
 end
 readonly.snapshot_versions = true
+hot.snapshot_versions = true
 
 -- snapshot_refusals {after, horizon}: the next refusals that stand and lapse by `horizon`. Read-only.
 -- -> {rows = [{key, decision}], after}

@@ -54,3 +54,13 @@ def test_an_answer_that_is_late_for_its_own_bound_reaches_nobody(connections: Co
     with pytest.raises(redis.exceptions.TimeoutError, match="no answer within"):
         connections.ask(("BLPOP", "nothing", "0.3"), 0.05)
     assert connections.ask(("ECHO", "new"), None) == "new"
+
+
+def test_what_was_sent_ahead_is_answered_when_it_is_asked_for(connections: Connections) -> None:
+    first, second = connections.start(("ECHO", "a")), connections.start(("ECHO", "b"))
+    assert (second.answer(), first.answer()) == ("b", "a")
+
+
+def test_an_answer_that_was_given_up_reaches_nobody(connections: Connections) -> None:
+    connections.start(("ECHO", "a")).abandon()
+    assert connections.ask(("ECHO", "b"), None) == "b"

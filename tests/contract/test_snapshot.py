@@ -9,7 +9,7 @@ import resource
 import stat
 import threading
 import tracemalloc
-from collections.abc import Mapping
+from collections.abc import Iterator
 from gzip import GzipFile
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import pytest
 
 from sluicegate.errors import NeverStill, SnapshotBusy
 from sluicegate.job import Outcome
+from sluicegate.replies import Values
 from sluicegate.snapshot import write_snapshot
 from sluicegate.snapshot_file import SnapshotWriter
 from sluicegate.snapshot_reading import SnapshotReader
@@ -85,7 +86,7 @@ def test_only_its_owner_can_read_it_and_nothing_else_is_left(kept: OpenQueue, tm
 
 
 class SpyingStore(Store):
-    """Be a store that notes how much each call gave, and lets a test act between two calls."""
+    """Be a store that notes how much each call gave, and lets a test act after each."""
 
     def __init__(self, queue: OpenQueue) -> None:
         super().__init__(queue.client, "default")
@@ -96,17 +97,17 @@ class SpyingStore(Store):
     def between(self) -> None:
         self.calls += 1
 
-    def snapshot_rows(self, container: str, after: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
-        answer = super().snapshot_rows(container, after)
-        self.rows.append(len(answer["rows"]))
-        self.between()
-        return answer
+    def snapshot_rows(self, container: str) -> Iterator[list[Values]]:
+        for rows in super().snapshot_rows(container):
+            self.rows.append(len(rows))
+            self.between()
+            yield rows
 
-    def snapshot_versions(self, container: str, after: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
-        answer = super().snapshot_versions(container, after)
-        self.versions.append(len(answer["rows"]))
-        self.between()
-        return answer
+    def snapshot_versions(self, container: str) -> Iterator[list[Values]]:
+        for rows in super().snapshot_versions(container):
+            self.versions.append(len(rows))
+            self.between()
+            yield rows
 
 
 class WorkingStore(SpyingStore):
