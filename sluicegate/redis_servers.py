@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar, cast
 
 import redis
+from redis.crc import key_slot
 
 from sluicegate.async_connection import AsyncConnection
 from sluicegate.connections import Connections, Sent
@@ -45,8 +46,11 @@ class Server(Protocol):
     def run(self, command: Callable[[redis.Redis], T]) -> T:
         """Call redis-py's client of that server; raises redis-py's errors."""
 
-    def run_on_primaries(self, command: Callable[[redis.Redis], object]) -> None:
-        """Call redis-py's client of every server that may hold the queue now or after a move."""
+    def run_on_primaries(self, command: Callable[[redis.Redis], object], *, all_of_them: bool) -> None:
+        """Call redis-py's client of every server that may hold the queue now or after a move, its own first.
+
+        Without `all_of_them` one that can't be reached is passed over, unless it is the queue's own.
+        """
 
     def close(self) -> None:
         """Close every connection; safe twice."""
@@ -76,7 +80,7 @@ class OneServer:
         """Call the client (see Server)."""
         return command(self._client)
 
-    def run_on_primaries(self, command: Callable[[redis.Redis], object]) -> None:
+    def run_on_primaries(self, command: Callable[[redis.Redis], object], *, all_of_them: bool) -> None:
         """Call the client: there is one primary."""
         command(self._client)
 
@@ -101,13 +105,14 @@ class _Node:
 
 
 class Cluster:
-    """Ask the node of a cluster that has the queue's slot, found by asking: any node points to it.
+    """Ask the node of a cluster that has the queue's slot (that of `key`), found by asking: any node points to it.
 
     What is known of the owner is forgotten when it does not answer; then the nodes named in the settings are asked, the
     first that can be reached.
     """
 
-    def __init__(self, first: Sequence[Place], connect: Callable[[str, int], redis.Redis]) -> None:
+    def __init__(self, first: Sequence[Place], connect: Callable[[str, int], redis.Redis], key: str) -> None:
+        self._slot = key_slot(key.encode())
         self._first = tuple(first)
         self._connect = connect
         self._nodes: dict[Place, _Node] = {}
@@ -127,12 +132,16 @@ class Cluster:
         """Call the owner's client (see Server)."""
         return self._at_owner(lambda node: command(node.client))
 
-    def run_on_primaries(self, command: Callable[[redis.Redis], object]) -> None:
-        """Call the client of every primary that has slots; raises on the first that fails."""
-        place = self._owner or self._reachable()
+    def run_on_primaries(self, command: Callable[[redis.Redis], object], *, all_of_them: bool) -> None:
+        """Call the client of every primary that has slots (see Server)."""
         with self._forgetting():
-            for primary in self._primaries(place):
-                command(self._node(primary).client)
+            primaries = self._primaries(self._owner or self._reachable())
+            for place, is_own in sorted(primaries.items(), key=lambda one: not one[1]):
+                try:
+                    command(self._node(place).client)
+                except (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError):
+                    if is_own or all_of_them:
+                        raise
 
     def close(self) -> None:
         """Close every connection; safe twice."""
@@ -186,10 +195,13 @@ class Cluster:
             node = self._nodes.setdefault(place, _Node(self._connect(*place)))
         return node
 
-    def _primaries(self, place: Place) -> tuple[Place, ...]:
-        rows = cast("list[list[Any]]", self._node(place).connections.ask(("CLUSTER", "SLOTS"), None))
-        found = [(_text(row[2][0]) or place[0], int(row[2][1])) for row in rows]
-        return tuple(dict.fromkeys(found))
+    def _primaries(self, place: Place) -> dict[Place, bool]:
+        """Ask a node for all primaries with slots, and whether the queue's is among them."""
+        primaries: dict[Place, bool] = {}
+        for row in cast("list[list[Any]]", self._node(place).connections.ask(("CLUSTER", "SLOTS"), None)):
+            found = (_text(row[2][0]) or place[0], int(row[2][1]))
+            primaries[found] = primaries.get(found, False) or int(row[0]) <= self._slot <= int(row[1])
+        return primaries
 
 
 def _pointed_at(moved: redis.exceptions.MovedError, asked: Place) -> Place:

@@ -462,7 +462,9 @@ class Store:
         was, now = self.loaded_library() or "none", functions.digest_of(functions.library())
         if was != now:
             try:
-                self._server.run_on_primaries(lambda client: client.function_load(functions.library(), replace=True))
+                self._server.run_on_primaries(
+                    lambda client: client.function_load(functions.library(), replace=True), all_of_them=True
+                )
             except redis.exceptions.RedisError as error:
                 raise _translated(error) from error
             self._call("library_replaced", {"was": was, "now": now, "actor": actor, "reason": reason})
@@ -486,9 +488,9 @@ class Store:
             raise _translated(error) from error
 
     def load(self) -> None:
-        """Load the function library on every primary; an identical or forbidden one is left alone."""
+        """Load the function library on every primary in reach; an identical or forbidden one is left alone."""
         try:
-            self._server.run_on_primaries(self._load_on)
+            self._server.run_on_primaries(self._load_on, all_of_them=False)
         except redis.exceptions.RedisError as error:
             raise _translated(error) from error
 
@@ -616,7 +618,9 @@ def _server(access: Access, queue: str) -> Server:
                 "Give the queue another name with the setting `queue` or --queue NAME.",
             )
         redis_clients.check(access)
-        return Cluster([host_and_port(one) for one in nodes], partial(redis_clients.node, access))
+        return Cluster(
+            [host_and_port(one) for one in nodes], partial(redis_clients.node, access), Keys.for_queue(queue)(keys.GATE)
+        )
     if access.settings.sentinels:
         client, sentinels = redis_clients.primary_by_sentinels(access)
         return OneServer(client, owns=True, beside=sentinels)

@@ -155,6 +155,24 @@ def test_a_node_that_is_gone_is_passed_over_in_the_same_call(store: Store, nodes
     gone.close()
 
 
+def test_another_node_that_hangs_keeps_no_queue_from_being_opened_and_no_library_half_replaced(nodes: Nodes) -> None:
+    settings = settings_of(nodes)
+    store = Store.of(settings)
+    other = (nodes.owner(GATE) + 1) % 3
+    nodes.pause(other)
+    try:
+        contract = settings.contract
+        assert store.init_queue(contract.for_redis(), contract.digest(), "ada", "a test").answer == "moved"
+        nodes.clients[nodes.owner(GATE)].function_flush()
+        with pytest.raises(StoreUnavailable):
+            store.replace_library("ada", "a test")
+    finally:
+        nodes.resume(other)
+    assert submitted(store)
+    assert store.replace_library("ada", "a test")
+    store.close()
+
+
 def test_the_exporter_reads_a_queue_in_a_cluster(store: Store, nodes: Nodes) -> None:
     submitted(store)
     exporter = Exporter(settings_of(nodes))
