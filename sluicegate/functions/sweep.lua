@@ -24,13 +24,20 @@ function J.expire_ready(q, due, limit, cause)
   return expired, more
 end
 
--- What a look takes in of one index; the rest is for the next sweep.
-local RUNNING_LOOKED_AT = 200
+-- What a look takes in of one index; of a longer one each sweep looks at another part, by the time.
+local RUNNING_LOOKED_AT, RUNNING_PART_MS = 200, 100
+
+local function running_part(q, key)
+  local count = redis.call('ZCARD', key)
+  if count <= RUNNING_LOOKED_AT then return redis.call('ZRANGE', key, 0, -1) end
+  local start = math.floor(q.now / RUNNING_PART_MS) * RUNNING_LOOKED_AT % count
+  return redis.call('ZRANGE', key, start, start + RUNNING_LOOKED_AT - 1)
+end
 
 -- Go through an index of running jobs: an entry whose record says otherwise is dropped, one whose lease entry somebody
 -- took away gets it back as its record has it, or it would run for ever: the next lines find it once that has passed.
 local function mend_running(q, key)
-  for _, id in ipairs(redis.call('ZRANGE', key, 0, RUNNING_LOOKED_AT - 1)) do
+  for _, id in ipairs(running_part(q, key)) do
     if not redis.call('ZSCORE', q.p .. 'queue:leases', id) then
       local job = J.named(q, key, id, 'running')
       if job then

@@ -347,6 +347,19 @@ def test_a_running_job_whose_lease_entry_is_gone_becomes_unknown_with_its_lease(
     assert queue.state(kept.job_id) in ("running", "unknown")
 
 
+def test_lost_lease_entries_are_found_among_many_running_jobs(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(max_running=600, max_pending=600, lease_ms=60_000)
+    queue.producer.submit_many(queue.producer.prepare("test-patch", "{}") for _ in range(500))
+    running = [job.job_id for _ in range(5) for job in queue.claim(100).jobs]
+    lost = [running[0], running[250], running[-1]]
+    queue.client.zrem("queue:leases", *lost)
+
+    queue.sweep_until(lambda: queue.client.zcard("queue:leases") == 500, "every entry")
+
+    assert sorted(entry["job"] for entry in queue.log("lease_put_back")) == sorted(lost)
+    assert queue.store.observe().running == 500
+
+
 def test_a_lease_entry_that_is_gone_while_the_worker_lives_costs_it_nothing(open_queue: OpenQueueFunction) -> None:
     queue = open_queue(lease_ms=900)
     release = threading.Event()
