@@ -1,7 +1,7 @@
 """The invariants of DESIGN, each looked for in the raw keys alone: what stands now, and how it came from what stood.
 
-14 (any client may stop between any two commands) holds where the others hold after
-each command; 15 (repeats) is what the model expects of each repeat.
+13 (restore) is held after each restore; 14 (any client may stop between any two commands) holds where the others hold
+after each command; 15 (repeats) is what the model expects of each repeat.
 """
 
 from __future__ import annotations
