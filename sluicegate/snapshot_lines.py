@@ -16,6 +16,7 @@ Row = Mapping[str, Any]
 _OPEN_STATES = frozenset(state.value for state in JobState if state not in FINAL_STATES)
 _JOB_NUMBERS = ("deadline", "attempt", "retries", "losses", "fence", "rev", "eligible")
 _DECISION_NUMBERS = ("retry_at", "at")
+_TEXT = frozenset({str})
 # The tables without which no function can work with a contract.
 _TABLES = ("classes", "cost_classes", "thresholds", "timings", "ramp_percents")
 
@@ -168,7 +169,7 @@ def _text(body: Row, name: str) -> str:
 def _texts(body: Row, name: str) -> Mapping[str, str]:
     """Take a mapping from text to text; Lua writes an empty one as {} or []."""
     value = body.get(name) or {}
-    if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
+    if not isinstance(value, dict) or not _TEXT.issuperset(map(type, value.values())):
         raise NotRight(f"holds a {name} that is no mapping of texts")
     return value
 

@@ -22,6 +22,9 @@ from sluicegate.snapshot_lines import Counts, Header, NotRight, check_correction
 # A payload is bounded at admission; a longer line is no line of ours, and is not read into memory.
 _LONGEST_LINE = 64 * 1024 * 1024
 _ORDER = list(LineKind)
+_KINDS = {kind.value: kind for kind in LineKind}
+# Made once, and given text: json.loads would look for the encoding of every line.
+_decode = json.JSONDecoder().decode
 # How nearly all lines begin, so that their kind is known without parsing them.
 _STARTS = {kind: f'{{"kind":"{kind.value}",'.encode() for kind in (LineKind.JOB, LineKind.REFUSAL)}
 
@@ -165,8 +168,8 @@ class SnapshotReader:
 
     def _parse(self, number: int, line: bytes) -> tuple[LineKind, dict[str, Any]]:
         try:
-            body = cast("object", json.loads(line))
-            kind = LineKind(body["kind"]) if isinstance(body, dict) else None
+            body = cast("object", _decode(line.decode()))
+            kind = _KINDS[body["kind"]] if isinstance(body, dict) else None
         except (ValueError, KeyError, TypeError) as error:
             raise self._refused("has a line that is none of a snapshot", number) from error
         if kind is None or not isinstance(body, dict):
