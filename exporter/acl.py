@@ -11,6 +11,7 @@ from sluicegate.keys import Keys
 # The commands that `observe` uses inside its script; a contract test runs it with these alone.
 OBSERVE_COMMANDS: tuple[str, ...] = (
     "dump", "exists", "get", "hget", "hgetall", "hmget", "mget", "smembers", "time", "zcard", "zcount", "zrange",
+    "zrangebyscore", "zscore",
 )  # fmt: skip
 # What carries the script there; select is for an address that names another database than 0.
 TRANSPORT_COMMANDS: tuple[str, ...] = ("eval_ro", "evalsha_ro", "fcall_ro", "ping", "select")
@@ -22,11 +23,13 @@ OBSERVE_KEYS: tuple[str, ...] = (
     "counters:*",
     "done:*",
     "drain_state",
+    "kill",
     "lock:run",
     "provider:*",
     "queue:*",
     "run:*",
     "running:*",
+    "service",
 )
 
 

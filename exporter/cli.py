@@ -19,6 +19,7 @@ from exporter.rendering import Renderer
 from exporter.server import Exporter
 from sluicegate import logs
 from sluicegate.console import Host, Port, RedisUrl, SettingsFile, command_line, settings_of
+from sluicegate.errors import UsageError
 from sluicegate.settings import default_settings, parse
 
 app = command_line(
@@ -30,6 +31,37 @@ Queues = Annotated[
     list[str] | None,
     typer.Option("--queue", metavar="NAME", help="Queue to read; repeat for more. Default: the settings' own."),
 ]
+
+
+AclUser = Annotated[str, typer.Option("--user", metavar="NAME", help="Name of the Redis user.")]
+
+
+@app.callback(invoke_without_command=True, no_args_is_help=True, epilog="Example: sluicegate exporter --once")
+def exporter(
+    context: typer.Context,
+    *,
+    as_once: Annotated[bool, typer.Option("--once", help="Print one scrape, as `exporter once` does.")] = False,
+    as_acl: Annotated[
+        bool, typer.Option("--print-acl", help="Print the line of the read-only user, as `exporter acl` does.")
+    ] = False,
+    settings: SettingsFile = None,
+    redis_url: RedisUrl = None,
+    queue: Queues = None,
+    user: AclUser = "sluicegate-exporter",
+) -> None:
+    """Serve the telemetry fields to Prometheus."""
+    if context.invoked_subcommand is None and as_once != as_acl:
+        if as_once:
+            once(settings, redis_url, queue)
+        else:
+            acl(settings, queue, user)
+        return
+    given = as_once or as_acl or settings or redis_url or queue
+    if context.invoked_subcommand is None or given:
+        raise UsageError(
+            "Options before a command of `sluicegate exporter` belong to --once or to --print-acl, one of them.",
+            "Name the command first, for example: sluicegate exporter serve --queue nightly",
+        )
 
 
 @app.command(epilog="Example: sluicegate exporter serve --queue default --queue nightly --port 9108")
@@ -81,7 +113,7 @@ def once(settings: SettingsFile = None, redis_url: RedisUrl = None, queue: Queue
 def acl(
     settings: SettingsFile = None,
     queue: Queues = None,
-    user: Annotated[str, typer.Option(help="Name of the Redis user.")] = "sluicegate-exporter",
+    user: AclUser = "sluicegate-exporter",
 ) -> None:
     """Print the line that creates the exporter's read-only Redis user; put your own password into it."""
     names = _queues(queue) or (settings_of(settings).queue,)

@@ -17,7 +17,7 @@ import structlog
 from exporter.families import queue_families
 from exporter.reading import Failure, Reading, Scrape
 from sluicegate.errors import StoreError, StoreUnavailable
-from sluicegate.telemetry import Telemetry
+from sluicegate.telemetry import Part, Telemetry
 
 # Reads one queue in at most the given seconds; raises StoreError.
 Observe = Callable[[float], Telemetry]
@@ -45,14 +45,38 @@ def wait_s(scrape_timeout: str | None, budget_s: float, waited_s: float = 0.0) -
     return max(_LEAST_WAIT_S, min(asked - _MARGIN_S, budget_s) - waited_s)
 
 
-class Collector:
-    """Collect scrapes of the given queues; use it inside one event loop."""
+def _nothing() -> None:
+    """Break nothing off: a source without a connection ends by itself."""
 
-    def __init__(self, sources: Mapping[str, Observe], budget_s: float) -> None:
+
+def _reading_of(queue: str, telemetry: Telemetry) -> Reading:
+    """Make the families of one queue; what is damaged in it is a failure beside them."""
+    families = tuple(queue_families([telemetry]))
+    damaged = telemetry.damaged | ({Part.COUNTERS} if telemetry.broken_counters else set())
+    if not damaged:
+        return Reading(queue, True, families)
+    detail = f"damaged by hand, and left out: {', '.join(sorted(damaged))}"
+    return Reading(queue, True, families, Failure.DAMAGED, detail, damaged)
+
+
+class Collector:
+    """Collect scrapes of the given queues; use it inside one event loop.
+
+    `break_off` ends a source's read that has taken longer than the budget.
+    """
+
+    def __init__(
+        self,
+        sources: Mapping[str, Observe],
+        budget_s: float,
+        break_off: Mapping[str, Callable[[], None]] | None = None,
+    ) -> None:
         self._sources = dict(sources)
+        self._break_off = dict(break_off or {})
         self.budget_s = budget_s
         self._threads = ThreadPoolExecutor(max_workers=max(1, len(self._sources)), thread_name_prefix="read")
         self._under_way: dict[str, asyncio.Future[Reading]] = {}
+        self._began: dict[str, float] = {}
         self._said: dict[str, Failure | None] = {}
 
     @property
@@ -76,9 +100,14 @@ class Collector:
         read = self._under_way.get(queue)
         if read is None or read.done():
             read = asyncio.get_running_loop().run_in_executor(self._threads, self._read, queue)
-            self._under_way[queue] = read
+            self._under_way[queue], self._began[queue] = read, time.monotonic()
+        left_s = max(0.0, self._began[queue] + self.budget_s - time.monotonic())
         # Waiting, not cancelling: the read may be another scrape's as well.
-        done, _ = await asyncio.wait({read}, timeout=limit_s)
+        done, _ = await asyncio.wait({read}, timeout=min(limit_s, left_s))
+        if not done and left_s < limit_s:
+            # An answer that comes byte by byte is never late for whoever waits for the next byte.
+            self._break_off.get(queue, _nothing)()
+            done, _ = await asyncio.wait({read}, timeout=limit_s - left_s)
         if not done:
             return Reading(queue, False, failure=Failure.LATE, detail=f"no answer within {limit_s:.2f} s")
         return read.result()
@@ -89,7 +118,7 @@ class Collector:
         try:
             telemetry = self._sources[queue](self.budget_s * READ_SHARE)
             redis_up = True
-            return Reading(queue, True, tuple(queue_families([telemetry])))
+            return _reading_of(queue, telemetry)
         except StoreError as error:
             failure = Failure.UNAVAILABLE if isinstance(error, StoreUnavailable) else Failure.REJECTED
             return Reading(queue, False, failure=failure, detail=str(error))

@@ -1,13 +1,13 @@
 """Declare one exported metric as one record, and turn records plus what was read into metric families. Pure.
 
-The record is the only place where a metric's name, type, unit, labels, help and source keys are said: the page and the
-reference both come from it.
+The record is the only place where a metric's name, type, unit, labels, help, source keys and method are said: the page
+and the reference both come from it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, TypeVar
@@ -27,19 +27,35 @@ class Kind(StrEnum):
     """Name the metric types in use, as OpenMetrics spells them."""
 
     GAUGE = "gauge"
+    GAUGE_HISTOGRAM = "gaugehistogram"
     COUNTER = "counter"
     STATESET = "stateset"
     INFO = "info"
 
 
+class Method(StrEnum):
+    """Name how a figure comes about, in the words of the reference."""
+
+    RANK = "exact, by rank on the sorted sets (nearest rank)"
+    COUNT = "exact, counted on the sorted sets"
+    WINDOW = "summed over the buckets of the window"
+    DERIVED = "computed from other figures of the same reading"
+    TOTAL = "a total kept in Redis, moved by a change of state that happens once"
+    STORED = "as stored"
+    CLOCK = "Redis TIME, read with the figures"
+    OWN = "known to the exporter itself"
+
+
 _SUFFIX = {Kind.COUNTER: "_total", Kind.INFO: "_info"}
+_SAMPLE_SUFFIX = {Kind.GAUGE_HISTOGRAM: "_bucket"}
 
 
 @dataclass(frozen=True, slots=True)
 class Figure(Generic[Source]):
     """Declare one metric: `read` gives its samples, `labels` names all labels, the shared first ones included.
 
-    A name carries its suffix (`_total`, `_info`). `unit` is for people; `keys` says where in Redis the figure is from.
+    A name carries its suffix (`_total`, `_info`), but for the `_bucket` of a gauge histogram. `unit` is for people;
+    `keys` says where in Redis the figure is from.
     """
 
     name: str
@@ -48,12 +64,18 @@ class Figure(Generic[Source]):
     labels: tuple[str, ...]
     help: str
     keys: tuple[str, ...]
+    method: Method
     read: Callable[[Source], Iterable[Sample]]
 
     @property
     def family_name(self) -> str:
         """Give the name as TYPE and HELP lines say it in OpenMetrics: without the suffix of its kind."""
         return self.name.removesuffix(_SUFFIX.get(self.kind, ""))
+
+    @property
+    def sample_name(self) -> str:
+        """Give the name of its samples."""
+        return self.name + _SAMPLE_SUFFIX.get(self.kind, "")
 
 
 def single(value: Callable[[Source], float | None]) -> Callable[[Source], Iterable[Sample]]:
@@ -64,11 +86,6 @@ def single(value: Callable[[Source], float | None]) -> Callable[[Source], Iterab
 def one_of(values: Iterable[str], chosen: str | None) -> list[Sample]:
     """Give a 0/1 sample for every value; none is 1 when the chosen one is not among them."""
     return [((value,), float(value == chosen)) for value in values]
-
-
-def counted(counters: Mapping[str, int], names: Mapping[str, str]) -> list[Sample]:
-    """Give one sample for each label value → counter name, born at 0."""
-    return [((value,), float(counters.get(counter, 0))) for value, counter in names.items()]
 
 
 def family(figure: Figure[Source], sources: Iterable[tuple[tuple[str, ...], Source]]) -> Metric:
@@ -82,5 +99,6 @@ def family(figure: Figure[Source], sources: Iterable[tuple[tuple[str, ...], Sour
     for shared, source in sources:
         for values, value in figure.read(source):
             if value is not None and math.isfinite(value):
-                built.add_sample(figure.name, dict(zip(figure.labels, (*shared, *values), strict=True)), float(value))
+                labels = dict(zip(figure.labels, (*shared, *values), strict=True))
+                built.add_sample(figure.sample_name, labels, float(value))
     return built

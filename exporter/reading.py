@@ -7,25 +7,32 @@ from enum import StrEnum
 
 from prometheus_client.metrics_core import Metric
 
+from sluicegate.telemetry import Part
+
 
 class Failure(StrEnum):
     """Name why a queue has no figures in a scrape; each is gone at the first scrape that works."""
 
     UNAVAILABLE = "unavailable"  # Redis: refused, hung, loading, broken connection
     REJECTED = "rejected"  # whoever fixes the permission, or the key of a wrong type
+    DAMAGED = "damaged"  # whoever wrote over the queue's data, or took some of it away
     LATE = "late"  # Redis or the network; or a longer scrape timeout
     INTERNAL = "internal"  # us: a bug
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Hold one queue's families of this scrape, or the failure and its text; `redis_up` says that Redis was read."""
+    """Hold one queue's families of this scrape, or the failure and its text; `redis_up` says that Redis was read.
+
+    Where parts are damaged there are both: the figures that are made from the others, and the failure.
+    """
 
     queue: str
     redis_up: bool
     families: tuple[Metric, ...] = ()
     failure: Failure | None = None
     detail: str = ""
+    damaged: frozenset[Part] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,11 @@ _GROUPS: tuple[tuple[str, str, tuple[Figure[Any], ...]], ...] = (
         FIELDS,
     ),
     ("The backlog", "How much work there is, and how much of it is already lost.", BACKLOG),
-    ("By class", "Names of their own, so that no total stands beside its parts.", CLASSES),
+    (
+        "By class",
+        "Names of their own, so that no total stands beside its parts; `other` is what no contract declares any more.",
+        CLASSES,
+    ),
     ("The provider", "Counters that outlive the window, and the window behind the two rates.", PROVIDER),
     ("The gate", "What it lets through, why, and who may move it next.", GATE),
     (
@@ -41,6 +45,10 @@ Generated from the exporter's catalogue by `sluicegate exporter reference`; edit
   never `sum`.
 - `canary_ok_count` ends in `_count` without being a histogram, which linters warn of. The name is part of the
   interface; `sluicegate_canary_consecutive_successes` is the same value under a name they accept.
+- The twin of every "time since" is an instant, so that `time() - instant` keeps rising if the exporter stops. Of an age
+  without a twin of its own it is `age + time() - sluicegate_snapshot_timestamp_seconds`.
+- Data that somebody wrote over, or took away, costs the figures that are made from it their samples, and
+  `sluicegate_collector_success` is 0: nothing is shown that would look better than it is.
 - `deadline_slack_p10_seconds` and the ages need no `rate()`; a percentile gauge does not add up over queues or classes.
 """
 
@@ -59,6 +67,7 @@ def _entry(figure: Figure[Any]) -> str:
     facts.append(f"- labels: {_names(figure.labels) or 'none'}")
     if figure.keys:
         facts.append(f"- read from: {_names(figure.keys)}")
+    facts.append(f"- method: {figure.method}")
     return "\n".join([f"### {figure.name}", "", figure.help, "", *facts, ""])
 
 

@@ -40,7 +40,11 @@ class Exporter:
         self._web = WebFile(settings.exporter.web_config_file) if settings.exporter.web_config_file else None
         self.passwords = Passwords()
         self._stores = open_stores(settings, queues)
-        self.collector = Collector(sources_of(self._stores), settings.exporter.scrape_budget_s)
+        self.collector = Collector(
+            sources_of(self._stores),
+            settings.exporter.scrape_budget_s,
+            {queue: store.break_off for queue, store in self._stores.items()},
+        )
         self._socket: socket.socket | None = None
         self._server: _Server | None = None
         self._thread: threading.Thread | None = None

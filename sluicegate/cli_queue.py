@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -28,7 +29,9 @@ from sluicegate.console import (
 )
 from sluicegate.errors import SluicegateError, StoreError
 from sluicegate.producer import Producer
-from sluicegate.queue_sentences import decision_sentence, job_lines, stats_body, stats_lines
+from sluicegate.queue_sentences import decision_sentence, job_lines
+from sluicegate.queue_stats import stats_json, stats_text
+from sluicegate.queue_watch import ANEW, looks
 from sluicegate.redis_address import ELSEWHERE, place
 from sluicegate.setting_rows import setting_rows
 from sluicegate.settings import Settings
@@ -119,16 +122,24 @@ def _old_layout(queue: str, old: tuple[str, ...]) -> SluicegateError:
 
 @app.command(epilog="Example: sluicegate queue stats --json")
 def stats(
-    as_json: AsJson = False, settings: SettingsFile = None, redis_url: RedisUrl = None, queue: Queue = None
+    as_json: AsJson = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Show them again and again until Ctrl-C.")] = False,
+    every: Annotated[float, typer.Option("--every", metavar="S", min=0.1, help="Seconds between two looks.")] = 2.0,
+    settings: SettingsFile = None,
+    redis_url: RedisUrl = None,
+    queue: Queue = None,
 ) -> None:
-    """Count the jobs by state and class, and say how close they are to their deadlines."""
-    with opened(settings_of(settings, redis_url, queue)) as store:
-        telemetry = store.observe()
-    if as_json:
-        typer.echo(json.dumps(stats_body(telemetry)))
-        return
-    for line in stats_lines(telemetry):
-        typer.echo(line)
+    """Show how close the jobs are to their deadlines, by state and class: the figures that the exporter shows."""
+    loaded = settings_of(settings, redis_url, queue)
+    shown = stats_json if as_json else stats_text
+    with opened(loaded, read_only=True) as store:
+        if not watch:
+            typer.echo(shown(store.observe()))
+            return
+        for telemetry in looks(store, every):
+            typer.echo((ANEW if sys.stdout.isatty() and not as_json else "") + shown(telemetry))
+            # Whoever reads a pipe waits for this look, not for a full buffer.
+            sys.stdout.flush()
 
 
 @app.command(epilog='Example: sluicegate queue submit lint-fix \'{"path":"a.py"}\' --key commit-4711 --deadline 45')

@@ -6,7 +6,9 @@ Half of that is its pool, so a store that has a pool of its own keeps what it on
 
 from __future__ import annotations
 
+import contextlib
 import os
+import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -38,6 +40,7 @@ class Connections:
         self._pool: Any = client.connection_pool
         self._keeps = keeps
         self._idle: list[tuple[Connection, float]] = []
+        self._timed: set[Connection] = set()
         self._pid = os.getpid()
 
     def ask(self, words: tuple[str | int, ...], timeout_s: float | None) -> object:
@@ -62,6 +65,8 @@ class Connections:
         return connection
 
     def _read(self, connection: Connection, timeout_s: float | None) -> object:
+        if timeout_s is not None:
+            self._timed.add(connection)
         try:
             if timeout_s is not None and not connection.can_read(timeout=timeout_s):
                 raise redis.exceptions.TimeoutError(f"no answer within {timeout_s:.3f} s")
@@ -72,6 +77,8 @@ class Connections:
         except BaseException:
             self._drop(connection)
             raise
+        finally:
+            self._timed.discard(connection)
         self._give_back(connection)
         return answer
 
@@ -89,6 +96,17 @@ class Connections:
         # An answer may still come, and the next command on this connection would get it.
         connection.disconnect()
         self._pool.release(connection)
+
+    def break_off(self) -> None:
+        """End the calls under way that have a timeout of their own; each raises a connection error in its thread.
+
+        The timeout bounds the wait for an answer's next bytes: one that comes byte by byte would never be late.
+        """
+        for connection in tuple(self._timed):
+            wire = connection._sock
+            if wire is not None:
+                with contextlib.suppress(OSError):  # it was closed already
+                    wire.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """Give every idle connection back to the pool; safe twice."""

@@ -52,6 +52,9 @@ class Server(Protocol):
         Without `all_of_them` one that can't be reached is passed over, unless it is the queue's own.
         """
 
+    def break_off(self) -> None:
+        """End the commands under way that were given a timeout of their own; they raise redis-py's errors."""
+
     def close(self) -> None:
         """Close every connection; safe twice."""
 
@@ -83,6 +86,10 @@ class OneServer:
     def run_on_primaries(self, command: Callable[[redis.Redis], object], *, all_of_them: bool) -> None:
         """Call the client: there is one primary."""
         command(self._client)
+
+    def break_off(self) -> None:
+        """End what takes too long (see Server)."""
+        self._connections.break_off()
 
     def close(self) -> None:
         """Close every connection; safe twice."""
@@ -142,6 +149,11 @@ class Cluster:
                 except (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError):
                     if is_own or all_of_them:
                         raise
+
+    def break_off(self) -> None:
+        """End what takes too long at any node (see Server)."""
+        for node in tuple(self._nodes.values()):
+            node.connections.break_off()
 
     def close(self) -> None:
         """Close every connection; safe twice."""

@@ -8,7 +8,6 @@ from typing import Any
 
 from sluicegate.admission import Decision
 from sluicegate.job import Effects, Job
-from sluicegate.telemetry import ClassFigures, GateView, ProviderWindow, RunView, Telemetry
 
 Body = Mapping[str, Any]
 # What a hot command answers: values one after the other.
@@ -380,101 +379,6 @@ def _job(answer: Flat, at: int) -> Job:
 
 
 _EFFECTS = {effects.value: effects for effects in Effects}
-
-
-def telemetry(body: Body, queue: str) -> Telemetry:
-    """Parse one reading; without stored settings only the gate says something."""
-    window = ProviderWindow(
-        seconds=body.get("window_ms", 0) / 1000,
-        calls=int(body.get("calls", 0)),
-        status_5xx=int(body.get("errors", 0)),
-        timeouts=int(body.get("timeouts", 0)),
-    )
-    oldest, oldest_unknown = body.get("oldest_at"), body.get("oldest_unknown_at")
-    at_ms = int(body["at"])
-    classes: Mapping[str, Body] = body.get("classes") or {}
-    return Telemetry(
-        queue=queue,
-        at_ms=at_ms,
-        queue_age_p95_seconds=body.get("age_p95_ms", 0) / 1000,
-        oldest_job_age_seconds=max(0, at_ms - oldest) / 1000 if oldest is not None else 0.0,
-        oldest_ready_at_ms=int(oldest) if oldest is not None else None,
-        deadline_slack_p10_seconds=_seconds(body.get("slack_p10_ms")),
-        provider=window,
-        worker_inflight=int(body.get("inflight", 0)),
-        gate=_gate(body["gate"], int(body.get("canaries_required", 0))),
-        ready=int(body.get("ready", 0)),
-        delayed=int(body.get("delayed", 0)),
-        running=int(body.get("leases", 0)) - int(body.get("running_canaries", 0)),
-        unknown=int(body.get("unknown", 0)),
-        blocked=int(body.get("blocked", 0)),
-        canaries=int(body.get("canaries", 0)) + int(body.get("running_canaries", 0)),
-        doomed=int(body.get("doomed", 0)),
-        completions=int(body.get("completions", 0)),
-        predicted_wait_seconds=_seconds(body.get("predicted_wait_ms")),
-        snapshot_at_ms=int(body.get("snapshot_at", 0)),
-        settings_digest=body.get("digest", ""),
-        counters=_counts(body.get("counters")),
-        classes={name: _class_figures(figures) for name, figures in classes.items()},
-        class_counters={name: _counts(figures.get("counters")) for name, figures in classes.items()},
-        thresholds={name: float(value) for name, value in (body.get("thresholds") or {}).items()},
-        kill_switch=str(body.get("kill", "")),
-        oldest_unknown_at_ms=int(oldest_unknown) if oldest_unknown is not None else None,
-    )
-
-
-def _counts(stored: Mapping[str, str] | None) -> dict[str, int]:
-    """Take the counters; one that somebody overwrote with something else has no value, and the others keep theirs."""
-    return {name: int(value) for name, value in (stored or {}).items() if value.isdecimal()}
-
-
-def _seconds(ms: float | None) -> float | None:
-    return ms / 1000 if ms is not None else None
-
-
-def _class_figures(body: Body) -> ClassFigures:
-    return ClassFigures(
-        ready=int(body["ready"]),
-        delayed=int(body["delayed"]),
-        running=int(body["running"]),
-        unknown=int(body["unknown"]),
-        blocked=int(body["blocked"]),
-        queue_age_p95_seconds=body["age_p95_ms"] / 1000,
-        oldest_job_age_seconds=body["oldest_ms"] / 1000,
-        deadline_slack_p10_seconds=_seconds(body.get("slack_p10_ms")),
-        doomed=int(body["doomed"]),
-        deadline_seconds=body["deadline_ms"] / 1000,
-    )
-
-
-def _gate(body: Body, required: int) -> GateView:
-    run = body.get("run")
-    return GateView(
-        drain_state=body["drain_state"],
-        readable=bool(body["readable"]),
-        initialised=bool(body["initialised"]),
-        epoch=int(body["epoch"]),
-        reason=str(body.get("reason", "")),
-        actor=str(body.get("actor", "")),
-        since_ms=int(body.get("since", 0)),
-        rollback_reason=body.get("rollback_reason"),
-        pin=body.get("pin"),
-        pin_note=str(body.get("pin_note", "")),
-        green=bool(body.get("green", False)),
-        canary_ok_count=int(body.get("canary_ok", 0)),
-        canaries_required=required,
-        canary_failures=int(body.get("canary_failed", 0)),
-        ramp_percent=int(body["ramp"]) if body.get("ramp") is not None else None,
-        admission_ratio=body.get("admitted_percent", 0) / 100,
-        controller_seen_ms=int(body.get("seen", 0)),
-        duplicates_unacknowledged=int(body.get("duplicates", 0)),
-        limit_at_ms=int(body.get("limit_at", 0)),
-        run=RunView(run["id"], run["runbook"], run["verb"], run["state"]) if run else None,
-        decision=str(body.get("decision", "")),
-        decision_reason=str(body.get("decision_reason", "")),
-        raw_drain_state=body.get("raw_drain_state"),
-        raw_admission=body.get("raw_admission"),
-    )
 
 
 @dataclass(frozen=True, slots=True)

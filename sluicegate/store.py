@@ -16,7 +16,7 @@ from typing import Any, Self, cast
 
 import redis
 
-from sluicegate import functions, keys, redis_clients, replies
+from sluicegate import functions, keys, observed, redis_clients, replies
 from sluicegate.admission import Decision
 from sluicegate.async_connection import AsyncConnection, ErrorAnswer
 from sluicegate.connections import Sent
@@ -101,6 +101,10 @@ class Store:
         """Close every connection; safe twice."""
         self._server.close()
 
+    def break_off(self) -> None:
+        """End the reads under way that were given a time of their own; their callers get StoreUnavailable."""
+        self._server.break_off()
+
     # The contract and the gate.
 
     def init_queue(self, contract: str, digest: str, actor: str, reason: str) -> replies.GateAnswer:
@@ -128,7 +132,11 @@ class Store:
 
     def observe(self, timeout_s: float | None = None) -> Telemetry:
         """Read every figure of one instant, in one read-only round trip of at most `timeout_s`."""
-        return replies.telemetry(self._call("observe", {}, timeout_s=timeout_s), self.queue)
+        body = self._call("observe", {}, timeout_s=timeout_s)
+        try:
+            return observed.telemetry(body, self.queue)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise StoreRejected(f"observe answered something that is no reading of a queue: {error!r:.100}") from error
 
     def lead(self, controller: str) -> tuple[bool, str]:
         """Take or renew the controller's lease; gives whether it leads, and its fence."""
@@ -137,7 +145,7 @@ class Store:
 
     def tick(self, fence: str) -> Telemetry:
         """Adopt hand edits and find overdue limits, then read the figures."""
-        return replies.telemetry(self._call("tick", {"fence": fence}), self.queue)
+        return observed.telemetry(self._call("tick", {"fence": fence}), self.queue)
 
     def move_gate(
         self, *, action: str, reason: str, exit_ok: bool, epoch: int, fence: str, figures: str
@@ -512,6 +520,8 @@ class Store:
             body = json.loads(cast("str", text))
         except (TypeError, ValueError) as error:
             raise StoreRejected(f"{command} answered something that is not JSON: {text!r:.100}") from error
+        if not isinstance(body, dict):
+            raise StoreRejected(f"{command} answered something that is no object: {text!r:.100}")
         self._remember_epoch(body)
         return cast("Mapping[str, Any]", body)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 # The nine stable fields.
 QUEUE_AGE_P95_SECONDS = "queue_age_p95_seconds"
@@ -53,6 +54,7 @@ CLASS_AGE_P95_SECONDS = "sluicegate_class_queue_age_p95_seconds"
 CLASS_DEADLINE_OUTCOMES_TOTAL = "sluicegate_class_deadline_outcomes_total"
 CLASS_DEADLINE_SECONDS = "sluicegate_class_deadline_seconds"
 CLASS_JOBS = "sluicegate_class_jobs"
+CLASS_QUEUE_AGE_SECONDS = "sluicegate_class_queue_age_seconds"
 CLASS_SLACK_P10_SECONDS = "sluicegate_class_deadline_slack_p10_seconds"
 CONTROLLER_SEEN_TIMESTAMP_SECONDS = "sluicegate_controller_seen_timestamp_seconds"
 DECISION = "sluicegate_decision"
@@ -72,6 +74,7 @@ PROVIDER_WINDOW_SECONDS = "sluicegate_provider_window_seconds"
 REDIS_UP = "sluicegate_redis_up"
 REJECT_RETURNS_TOTAL = "sluicegate_reject_returns_total"
 RUN_LIVE = "sluicegate_run_live"
+RUN_STARTED_TIMESTAMP_SECONDS = "sluicegate_run_started_timestamp_seconds"
 SCRAPE_DURATION_SECONDS = "sluicegate_scrape_duration_seconds"
 SNAPSHOT_TIMESTAMP_SECONDS = "sluicegate_snapshot_timestamp_seconds"
 THRESHOLD = "sluicegate_threshold"
@@ -81,10 +84,34 @@ UNKNOWN_RECONCILED_TOTAL = "sluicegate_unknown_reconciled_total"
 # Of the automation process itself, in its own page of metrics.
 EXECUTOR_SEEN_TIMESTAMP_SECONDS = "sluicegate_automation_executor_seen_timestamp_seconds"
 
+# The class that stands for every one that the contract does not declare.
+OTHER_CLASS = "other"
+
+
+class Part(StrEnum):
+    """Name what of a reading can be damaged by hand: unreadable, or less than its neighbours say it must be.
+
+    What is read from a damaged part says nothing, and would look better than it is.
+    """
+
+    CLOCK = "clock"  # jobs are ready since a time that is yet to come
+    READY = "ready"  # queue:fifo:… holds less than queue:ready:…
+    DELAYED = "delayed"  # queue:delayed holds less than queue:delayed:…
+    RUNNING = "running"  # queue:leases holds less than running:…
+    UNKNOWN = "unknown"  # queue:unknown and queue:unknown:… differ
+    BLOCKED = "blocked"  # queue:blocked and queue:blocked:… differ
+    DEADLINES = "deadlines"  # an index by deadline holds less than the state's own
+    PROVIDER = "provider"  # a bucket of the provider's window
+    COMPLETIONS = "completions"  # a bucket of the completions
+    COUNTERS = "counters"  # totals
+
 
 @dataclass(frozen=True, slots=True)
 class ClassFigures:
-    """Hold one class's figures of the instant; ages and slack in seconds, jobs as counts."""
+    """Hold one class's figures of the instant; ages and slack in seconds, jobs as counts.
+
+    `younger` counts the ready jobs under each of the reading's `age_bounds_seconds`.
+    """
 
     ready: int
     delayed: int
@@ -95,7 +122,15 @@ class ClassFigures:
     oldest_job_age_seconds: float
     deadline_slack_p10_seconds: float | None
     doomed: int
-    deadline_seconds: float
+    deadline_seconds: float | None
+    queue_age_p50_seconds: float = 0.0
+    queue_age_p99_seconds: float = 0.0
+    oldest_ready_at_ms: int | None = None
+    deadline_slack_p1_seconds: float | None = None
+    deadline_slack_p50_seconds: float | None = None
+    inflight: int = 0
+    predicted_wait_seconds: float | None = None
+    younger: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +159,13 @@ class ProviderWindow:
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """Show the live run of a queue: its id, runbook, the step it is in and its state."""
+    """Show the live run of a queue: its id, runbook, the step it is in, its state and when it was opened (ms)."""
 
     run_id: str
     runbook: str
     step: str
     state: str
+    started_at_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +204,11 @@ class GateView:
 
 @dataclass(frozen=True, slots=True)
 class Telemetry:
-    """Hold everything read from one queue in one instant of Redis TIME (`at_ms`)."""
+    """Hold everything read from one queue in one instant of Redis TIME (`at_ms`).
+
+    `damaged` names the parts whose figures say nothing; `broken_counters` the totals that somebody wrote over, as
+    (class, name), with no class for those of the queue. `ahead` counts the ready jobs of a time to come.
+    """
 
     queue: str
     at_ms: int
@@ -196,6 +236,22 @@ class Telemetry:
     thresholds: Mapping[str, float] = field(default_factory=dict)
     kill_switch: str = ""
     oldest_unknown_at_ms: int | None = None
+    queue_age_p50_seconds: float = 0.0
+    queue_age_p99_seconds: float = 0.0
+    deadline_slack_p1_seconds: float | None = None
+    deadline_slack_p50_seconds: float | None = None
+    age_bounds_seconds: tuple[float, ...] = ()
+    ahead: int = 0
+    cost_classes: tuple[str, ...] = ()
+    damaged: frozenset[Part] = frozenset()
+    broken_counters: frozenset[tuple[str, str]] = frozenset()
+
+    def counter(self, name: str, job_class: str = "") -> int | None:
+        """Give a total, 0 before it first moves, of the queue or of a class; None where it can't be read."""
+        if Part.COUNTERS in self.damaged or (job_class, name) in self.broken_counters:
+            return None
+        of_class: Mapping[str, int] = self.class_counters.get(job_class, {})
+        return (of_class if job_class else self.counters).get(name, 0)
 
     @property
     def unfinished(self) -> int:

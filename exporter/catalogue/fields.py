@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from exporter.catalogue.backlog import DEADLINE_KEYS
+from exporter.catalogue.backlog import AGE_KEYS, DEADLINE_KEYS
 from exporter.catalogue.records import gauge, measure, stateset
-from exporter.figure import Figure, Sample, one_of, single
+from exporter.figure import Figure, Method, Sample, one_of, single
 from sluicegate import telemetry as names
+from sluicegate.damage import AGES, DEADLINES
 from sluicegate.gate import DrainState, RollbackReason
-from sluicegate.telemetry import GateView, Telemetry
+from sluicegate.telemetry import GateView, Part, Telemetry
 
 
 def shown_drain_state(gate: GateView) -> DrainState:
@@ -36,49 +37,55 @@ FIELDS: tuple[Figure[Telemetry], ...] = (
         "95th percentile (nearest rank) of the time since ready jobs became eligible, canaries apart; 0 when no job is "
         "ready. The leading indicator of deadline risk. With dispatch edf: of the class with the shortest deadline "
         "alone, for the others wait by design.",
-        measure(lambda telemetry: telemetry.queue_age_p95_seconds),
+        measure(lambda telemetry: telemetry.queue_age_p95_seconds, *AGES),
         unit="seconds",
-        keys=("queue:fifo:{class}:{cost_class}",),
+        keys=AGE_KEYS,
+        method=Method.RANK,
     ),
     gauge(
         names.OLDEST_JOB_AGE_SECONDS,
         "Time since the oldest ready job became eligible, canaries apart; 0 when no job is ready.",
-        measure(lambda telemetry: telemetry.oldest_job_age_seconds),
+        measure(lambda telemetry: telemetry.oldest_job_age_seconds, *AGES),
         unit="seconds",
-        keys=("queue:fifo:{class}:{cost_class}",),
+        keys=AGE_KEYS,
+        method=Method.RANK,
     ),
     gauge(
         names.DEADLINE_SLACK_P10_SECONDS,
         "10th percentile (nearest rank) of deadline minus now over unfinished jobs (ready, delayed, running), canaries "
         "apart; negative once deadlines are missed; no sample without an unfinished job.",
-        measure(lambda telemetry: telemetry.deadline_slack_p10_seconds),
+        measure(lambda telemetry: telemetry.deadline_slack_p10_seconds, *DEADLINES),
         unit="seconds",
         keys=DEADLINE_KEYS,
+        method=Method.RANK,
     ),
     gauge(
         names.PROVIDER_5XX_RATE,
         "Provider calls answered 5xx divided by all calls that ended in the window "
         "(sluicegate_provider_window_seconds), 0..1; no sample without a call. The window starts anew at every move "
         "into recovering.",
-        measure(lambda telemetry: telemetry.provider.rate_5xx),
+        measure(lambda telemetry: telemetry.provider.rate_5xx, Part.PROVIDER),
         unit="ratio",
         keys=("provider:{window}:{bucket}",),
+        method=Method.WINDOW,
     ),
     gauge(
         names.PROVIDER_TIMEOUT_RATE,
         "Provider calls timed out divided by all calls that ended in the window "
         "(sluicegate_provider_window_seconds), 0..1; no sample without a call. The window starts anew at every move "
         "into recovering.",
-        measure(lambda telemetry: telemetry.provider.rate_timeout),
+        measure(lambda telemetry: telemetry.provider.rate_timeout, Part.PROVIDER),
         unit="ratio",
         keys=("provider:{window}:{bucket}",),
+        method=Method.WINDOW,
     ),
     gauge(
         names.WORKER_INFLIGHT,
         "Jobs under a lease that has not ended: counted, never added up.",
-        measure(lambda telemetry: telemetry.worker_inflight),
+        measure(lambda telemetry: telemetry.worker_inflight, Part.RUNNING),
         unit="jobs",
         keys=("queue:leases",),
+        method=Method.COUNT,
     ),
     stateset(
         names.DRAIN_STATE,
@@ -92,12 +99,13 @@ FIELDS: tuple[Figure[Telemetry], ...] = (
         "Consecutive canary successes in this recovery; frozen once green.",
         single(lambda telemetry: telemetry.gate.canary_ok_count),
         unit="canaries",
-        keys=("canary_ok_count", "control:gate"),
+        keys=("control:gate",),
+        method=Method.STORED,
     ),
     stateset(
         names.ROLLBACK_REASON,
         "Why the gate is rolled back; at most one is 1, none while nothing is rolled back.",
         _rollback_reason,
-        keys=("rollback_reason", "control:gate"),
+        keys=("control:gate",),
     ),
 )

@@ -4,62 +4,66 @@ from __future__ import annotations
 
 import re
 
-from exporter.catalogue.records import Read, counter
-from exporter.figure import Figure, Sample, counted
+from exporter.catalogue.records import Read, counter, total, totals
+from exporter.figure import Figure, Sample
 from sluicegate import telemetry as names
 from sluicegate.admission import RefusalReason
-from sluicegate.telemetry import REASON_LABEL, Telemetry
+from sluicegate.run_steps import StepResult, VerbName
+from sluicegate.telemetry import REASON_LABEL, STEP_LABEL, Telemetry
 
 _KEYS = ("counters",)
 _REFUSED = "refused:"
-# A full class or cost class answers with its own name; anything else that isn't a declared reason is no label.
+# A full class or cost class answers with its own name. One that is declared no more is gone from the page, as it is.
 _LIMIT = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*_limit")
-_NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
 RUN_RESULTS = ("succeeded", "rolled_back", "aborted", "superseded", "lost")
 RUN_REFUSALS = ("kill_switch", "breaker", "cooldown", "runs_per_hour")
 NO_REASON = "none"
 OTHER = "other"
-
-
-def _one(name: str) -> Read:
-    """Read one counter, born at 0."""
-    return lambda telemetry: [((), telemetry.counters.get(name, 0))]
+_RESULT_LABEL = "result"
 
 
 def _admissions(telemetry: Telemetry) -> list[Sample]:
-    counters = telemetry.counters
-    refused = dict.fromkeys([*RefusalReason, *(f"{name}_limit" for name in telemetry.classes)], 0)
-    for reason, value in _under(_REFUSED, telemetry).items():
-        shown = reason if reason in refused or _LIMIT.fullmatch(reason) else OTHER
-        refused[shown] = refused.get(shown, 0) + value
+    limited = [f"{name}_limit" for name in (*telemetry.classes, *telemetry.cost_classes)]
+    known = dict.fromkeys([*RefusalReason, *limited])
     return [
-        (("accepted", NO_REASON), counters.get("admitted", 0)),
-        (("replayed", NO_REASON), counters.get("replayed", 0)),
-        *((("refused", reason), value) for reason, value in refused.items()),
+        (("accepted", NO_REASON), telemetry.counter("admitted")),
+        (("replayed", NO_REASON), telemetry.counter("replayed")),
+        *((("refused", reason), telemetry.counter(_REFUSED + reason)) for reason in known),
+        *((("refused", OTHER), count) for count in _others(_REFUSED, known, telemetry) if count),
     ]
 
 
 def _by_name(prefix: str, known: tuple[str, ...]) -> Read:
-    """Read the counters of a prefix by the rest of their name: the known ones born at 0, no name as `other`."""
+    """Read the counters of a prefix by the rest of their name: the known ones born at 0, all others as `other`."""
 
     def read(telemetry: Telemetry) -> list[Sample]:
-        shown = dict.fromkeys(known, 0)
-        for name, value in _under(prefix, telemetry).items():
-            label = name if _NAME.fullmatch(name) else OTHER
-            shown[label] = shown.get(label, 0) + value
-        return [((label,), value) for label, value in shown.items()]
+        return [
+            *(((name,), telemetry.counter(prefix + name)) for name in known),
+            *(((OTHER,), count) for count in _others(prefix, known, telemetry) if count),
+        ]
 
     return read
 
 
-def _under(prefix: str, telemetry: Telemetry) -> dict[str, int]:
-    """Give the counters whose name starts with the prefix, sorted, without it."""
-    found = sorted(name for name in telemetry.counters if name.startswith(prefix))
-    return {name.removeprefix(prefix): telemetry.counters[name] for name in found}
+def _others(prefix: str, known: dict[str, None] | tuple[str, ...], telemetry: Telemetry) -> list[int]:
+    """Sum the counters of a prefix whose name no declaration has: a name that anybody could write is no label."""
+    names = [name.removeprefix(prefix) for name in telemetry.counters if name.startswith(prefix)]
+    strange = [name for name in names if name not in known and not _LIMIT.fullmatch(name)]
+    return [sum(telemetry.counters[prefix + name] for name in strange)]
 
 
-def _canaries(telemetry: Telemetry) -> list[Sample]:
-    return counted(telemetry.counters, {"ok": "canaries_ok", "failed": "canaries_failed"})
+def _milliseconds(prefix: str, known: tuple[str, ...]) -> Read:
+    """Read totals of ms as seconds, by the rest of their name."""
+
+    def read(telemetry: Telemetry) -> list[Sample]:
+        counted = ((name, telemetry.counter(prefix + name)) for name in known)
+        return [((name,), None if ms is None else ms / 1000) for name, ms in counted]
+
+    return read
+
+
+def _steps(telemetry: Telemetry) -> list[Sample]:
+    return [((verb, result), telemetry.counter(f"steps:{verb}:{result}")) for verb in VerbName for result in StepResult]
 
 
 FLOW: tuple[Figure[Telemetry], ...] = (
@@ -74,73 +78,73 @@ FLOW: tuple[Figure[Telemetry], ...] = (
     counter(
         "sluicegate_lease_expiries_total",
         "Leases that ran out with their job still running: the job became unknown, or blocked after too many losses.",
-        _one("lease_expired"),
+        total("lease_expired"),
         unit="leases",
         keys=_KEYS,
     ),
     counter(
         "sluicegate_requeues_total",
         "Jobs put back to the head by a drain; that uses no retry.",
-        _one("requeued"),
+        total("requeued"),
         unit="jobs",
         keys=_KEYS,
     ),
     counter(
         "sluicegate_retries_total",
         "Jobs delayed for another attempt after an answer or a timeout.",
-        _one("retried"),
+        total("retried"),
         unit="jobs",
         keys=_KEYS,
     ),
     counter(
         "sluicegate_unknown_total",
         "Jobs that became unknown: a side effect may have happened and nobody saw.",
-        _one("unknown"),
+        total("unknown"),
         unit="jobs",
         keys=_KEYS,
     ),
     counter(
         names.UNKNOWN_LEFT_TOTAL,
         "Jobs that left unknown, whatever let them.",
-        _one("unknown_left"),
+        total("unknown_left"),
         unit="jobs",
         keys=_KEYS,
     ),
     counter(
         names.UNKNOWN_RECONCILED_TOTAL,
         "Reconcile records for unknown jobs: the only way out. Fewer than left it means that one went on unproven.",
-        _one("unknown_reconciled"),
+        total("unknown_reconciled"),
         unit="records",
         keys=_KEYS,
     ),
     counter(
         "sluicegate_blocked_total",
         "Jobs that were blocked: only a named person moves them.",
-        _one("blocked"),
+        total("blocked"),
         unit="jobs",
         keys=_KEYS,
     ),
     counter(
         "sluicegate_stale_writes_total",
         "Writes refused for an old fence: suspected duplicates, which roll nothing back.",
-        _one("stale_writes"),
+        total("stale_writes"),
         unit="writes",
         keys=_KEYS,
     ),
     counter(
         "sluicegate_duplicate_side_effects_total",
         "Confirmed duplicate side effects.",
-        _one("duplicates_confirmed"),
+        total("duplicates_confirmed"),
         unit="duplicates",
         keys=_KEYS,
     ),
     counter(
         "sluicegate_canaries_total",
         "Canaries that ended, by result: ok or failed.",
-        _canaries,
+        totals({"ok": "canaries_ok", "failed": "canaries_failed"}),
         unit="canaries",
         keys=_KEYS,
-        labels=("result",),
+        labels=(_RESULT_LABEL,),
     ),
     counter(
         "sluicegate_runs_total",
@@ -148,7 +152,31 @@ FLOW: tuple[Figure[Telemetry], ...] = (
         _by_name("runs:", RUN_RESULTS),
         unit="runs",
         keys=_KEYS,
-        labels=("result",),
+        labels=(_RESULT_LABEL,),
+    ),
+    counter(
+        "sluicegate_run_seconds_total",
+        "Time that the runs which ended had taken, by their result: divided by sluicegate_runs_total, their mean.",
+        _milliseconds("run_ms:", RUN_RESULTS),
+        unit="seconds",
+        keys=_KEYS,
+        labels=(_RESULT_LABEL,),
+    ),
+    counter(
+        "sluicegate_steps_total",
+        "Steps of runs that ended, by verb and result: done, rolled_back, interrupted (the run ended in it otherwise).",
+        _steps,
+        unit="steps",
+        keys=_KEYS,
+        labels=(STEP_LABEL, _RESULT_LABEL),
+    ),
+    counter(
+        "sluicegate_step_seconds_total",
+        "Time that the steps which ended had taken, by verb: divided by sluicegate_steps_total, their mean.",
+        _milliseconds("step_ms:", tuple(VerbName)),
+        unit="seconds",
+        keys=_KEYS,
+        labels=(STEP_LABEL,),
     ),
     counter(
         "sluicegate_runs_refused_total",
@@ -161,14 +189,14 @@ FLOW: tuple[Figure[Telemetry], ...] = (
     counter(
         "sluicegate_fenced_steps_total",
         "Steps of a run that were refused for an old fence: somebody else owns the run, or it has ended.",
-        _one("fenced_steps"),
+        total("fenced_steps"),
         unit="steps",
         keys=_KEYS,
     ),
     counter(
         names.REJECT_RETURNS_TOTAL,
         "Returns to reject_new soon after leaving it; each doubles the wait before the next opening.",
-        _one("reject_returns"),
+        total("reject_returns"),
         unit="returns",
         keys=_KEYS,
     ),

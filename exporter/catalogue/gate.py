@@ -5,11 +5,12 @@ from __future__ import annotations
 from exporter.catalogue.backlog import seconds
 from exporter.catalogue.fields import gate_is_readable
 from exporter.catalogue.records import gauge, measure
-from exporter.figure import Figure, Sample, one_of, single
+from exporter.figure import Figure, Method, Sample, one_of, single
 from sluicegate import keys
 from sluicegate import telemetry as names
 from sluicegate.gate import PinReason
-from sluicegate.policy import Action, DecisionReason
+from sluicegate.policy import Action, DecisionReason, Thresholds
+from sluicegate.run_steps import VerbName
 from sluicegate.telemetry import Telemetry
 
 # The rows of the decision table: each reason belongs to one action.
@@ -26,6 +27,10 @@ DECISION_ROWS: tuple[tuple[Action, DecisionReason], ...] = (
 )
 
 
+# The step of a run that is in none.
+NO_STEP = "none"
+
+
 def _pinned(telemetry: Telemetry) -> list[Sample]:
     pin = telemetry.gate.pin
     # A pin nobody can name still pins: it must not read as "not pinned".
@@ -40,11 +45,17 @@ def _decision(telemetry: Telemetry) -> list[Sample]:
 
 def _run_live(telemetry: Telemetry) -> list[Sample]:
     run = telemetry.gate.run
-    return [] if run is None else [((run.runbook, run.step), 1)]
+    # Before its first step, and where a hand wrote over its name, the step is none that a label may say.
+    return [] if run is None else [((run.runbook, run.step if run.step in set(VerbName) else NO_STEP), 1)]
+
+
+def _run_started(telemetry: Telemetry) -> list[Sample]:
+    run = telemetry.gate.run
+    return [] if run is None else [((run.runbook,), seconds(run.started_at_ms))]
 
 
 def _thresholds(telemetry: Telemetry) -> list[Sample]:
-    return [((name,), value) for name, value in telemetry.thresholds.items()]
+    return [((name,), telemetry.thresholds.get(name)) for name in Thresholds.__dataclass_fields__]
 
 
 GATE: tuple[Figure[Telemetry], ...] = (
@@ -54,6 +65,7 @@ GATE: tuple[Figure[Telemetry], ...] = (
         single(lambda telemetry: telemetry.gate.admission_ratio),
         unit="ratio",
         keys=(keys.DRAIN_STATE, keys.ADMISSION, keys.GATE, keys.SEEN),
+        method=Method.DERIVED,
     ),
     gauge(
         names.GATE_PINNED,
@@ -61,6 +73,7 @@ GATE: tuple[Figure[Telemetry], ...] = (
         _pinned,
         unit="0 or 1",
         keys=(keys.GATE,),
+        method=Method.STORED,
         labels=(names.REASON_LABEL,),
     ),
     gauge(
@@ -69,6 +82,7 @@ GATE: tuple[Figure[Telemetry], ...] = (
         single(lambda telemetry: float(telemetry.gate.initialised)),
         unit="0 or 1",
         keys=(keys.GATE, keys.SETTINGS),
+        method=Method.STORED,
     ),
     gauge(
         names.GATE_READABLE,
@@ -76,6 +90,7 @@ GATE: tuple[Figure[Telemetry], ...] = (
         single(lambda telemetry: float(gate_is_readable(telemetry.gate))),
         unit="0 or 1",
         keys=(keys.DRAIN_STATE, keys.ADMISSION, keys.GATE, keys.EPOCH),
+        method=Method.STORED,
     ),
     gauge(
         names.CONTROLLER_SEEN_TIMESTAMP_SECONDS,
@@ -83,6 +98,7 @@ GATE: tuple[Figure[Telemetry], ...] = (
         single(lambda telemetry: seconds(telemetry.gate.controller_seen_ms)),
         unit="seconds",
         keys=(keys.SEEN,),
+        method=Method.STORED,
     ),
     gauge(
         names.DECISION,
@@ -90,6 +106,7 @@ GATE: tuple[Figure[Telemetry], ...] = (
         _decision,
         unit="0 or 1",
         keys=(keys.DECISION,),
+        method=Method.STORED,
         labels=("action", names.REASON_LABEL),
     ),
     gauge(
@@ -98,15 +115,35 @@ GATE: tuple[Figure[Telemetry], ...] = (
         _thresholds,
         unit="the unit in the name",
         keys=(keys.SETTINGS,),
+        method=Method.STORED,
         labels=("name",),
     ),
     gauge(
         names.RUN_LIVE,
-        "1 for the live run that holds the queue's lock, with its runbook and step; no sample without one.",
+        "1 for the live run that holds the queue's lock, with its runbook and step (none before its first); no sample "
+        "without one.",
         _run_live,
         unit="0 or 1",
-        keys=(keys.RUNS_LIVE, keys.LOCK_RUN, "run:{id}"),
+        keys=(keys.LOCK_RUN, "run:{id}"),
+        method=Method.STORED,
         labels=(names.RUNBOOK_LABEL, names.STEP_LABEL),
+    ),
+    gauge(
+        names.RUN_STARTED_TIMESTAMP_SECONDS,
+        "When the live run that holds the queue's lock was opened, in Redis time; no sample without one.",
+        _run_started,
+        unit="seconds",
+        keys=(keys.LOCK_RUN, "run:{id}"),
+        method=Method.STORED,
+        labels=(names.RUNBOOK_LABEL,),
+    ),
+    gauge(
+        "sluicegate_gate_since_timestamp_seconds",
+        "When the gate entered the state that its last move wrote, in Redis time; no sample where it can't be read.",
+        single(lambda telemetry: seconds(telemetry.gate.since_ms) if gate_is_readable(telemetry.gate) else None),
+        unit="seconds",
+        keys=(keys.GATE,),
+        method=Method.STORED,
     ),
     gauge(
         names.DUPLICATE_SIDE_EFFECTS_UNACKNOWLEDGED,
@@ -114,13 +151,15 @@ GATE: tuple[Figure[Telemetry], ...] = (
         single(lambda telemetry: telemetry.gate.duplicates_unacknowledged),
         unit="duplicates",
         keys=(keys.DUPLICATES,),
+        method=Method.STORED,
     ),
     gauge(
         names.CANARY_CONSECUTIVE_SUCCESSES,
         "The same value as canary_ok_count under a name that no tool mistakes for a histogram's count.",
         single(lambda telemetry: telemetry.gate.canary_ok_count),
         unit="canaries",
-        keys=(keys.CANARY_OK_COUNT, keys.GATE),
+        keys=(keys.GATE,),
+        method=Method.STORED,
     ),
     gauge(
         names.CANARIES_REQUIRED,
@@ -128,6 +167,7 @@ GATE: tuple[Figure[Telemetry], ...] = (
         measure(lambda telemetry: telemetry.gate.canaries_required),
         unit="canaries",
         keys=(keys.SETTINGS,),
+        method=Method.STORED,
     ),
     gauge(
         "sluicegate_canary_failures",
@@ -135,6 +175,7 @@ GATE: tuple[Figure[Telemetry], ...] = (
         single(lambda telemetry: telemetry.gate.canary_failures),
         unit="canaries",
         keys=(keys.GATE,),
+        method=Method.STORED,
     ),
     gauge(
         "sluicegate_canary_jobs",
@@ -142,5 +183,6 @@ GATE: tuple[Figure[Telemetry], ...] = (
         measure(lambda telemetry: telemetry.canaries),
         unit="canaries",
         keys=("queue:canary",),
+        method=Method.COUNT,
     ),
 )

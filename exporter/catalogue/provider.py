@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from exporter.catalogue.records import counter, gauge, measure
-from exporter.figure import Figure, Sample, counted
+from exporter.catalogue.records import counter, gauge, measure, totals
+from exporter.figure import Figure, Method
 from sluicegate import telemetry as names
 from sluicegate.job import CallKind
-from sluicegate.telemetry import Telemetry
+from sluicegate.telemetry import Part, Telemetry
 
 _WINDOW_KEYS = ("provider:{window}:{bucket}",)
-
-
-def _calls(telemetry: Telemetry) -> list[Sample]:
-    return counted(telemetry.counters, {kind: f"calls:{kind}" for kind in CallKind})
 
 
 PROVIDER: tuple[Figure[Telemetry], ...] = (
     counter(
         names.PROVIDER_CALLS_TOTAL,
         "Provider calls that ended, by outcome: ok, 5xx, timeout, other (another status), refused, dropped, cancelled.",
-        _calls,
+        totals({kind: f"calls:{kind}" for kind in CallKind}),
         unit="calls",
         keys=("counters",),
         labels=("outcome",),
@@ -30,19 +26,22 @@ PROVIDER: tuple[Figure[Telemetry], ...] = (
         measure(lambda telemetry: telemetry.provider.seconds),
         unit="seconds",
         keys=("queue:settings",),
+        method=Method.STORED,
     ),
     gauge(
         names.PROVIDER_WINDOW_CALLS,
         "Calls that ended in the window: the denominator of both rates.",
-        measure(lambda telemetry: telemetry.provider.calls),
+        measure(lambda telemetry: telemetry.provider.calls, Part.PROVIDER),
         unit="calls",
         keys=_WINDOW_KEYS,
+        method=Method.WINDOW,
     ),
     gauge(
         names.PROVIDER_WINDOW_FAILED_CALLS,
         "Calls in the window that were answered 5xx or timed out: both numerators together.",
-        measure(lambda telemetry: telemetry.provider.failed),
+        measure(lambda telemetry: telemetry.provider.failed, Part.PROVIDER),
         unit="calls",
         keys=_WINDOW_KEYS,
+        method=Method.WINDOW,
     ),
 )

@@ -4,41 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from exporter.figure import Figure, Kind, Sample, single
-from sluicegate.telemetry import QUEUE_LABEL, Telemetry
+from exporter.figure import Figure, Kind, Method, Sample, single
+from sluicegate.damage import was_measured
+from sluicegate.telemetry import QUEUE_LABEL, Part, Telemetry
 
 Read = Callable[[Telemetry], Iterable[Sample]]
 
 
-def measured(read: Read) -> Read:
-    """Read nothing where the queue's stored settings are lost: what was not counted is not zero."""
-
-    def read_measured(telemetry: Telemetry) -> Iterable[Sample]:
-        lost = not telemetry.settings_digest and telemetry.gate.initialised
-        return () if lost else read(telemetry)
-
-    return read_measured
+def measured(read: Read, *parts: Part) -> Read:
+    """Read nothing where what is read from these parts says nothing."""
+    return lambda telemetry: read(telemetry) if was_measured(telemetry, *parts) else ()
 
 
-def measure(value: Callable[[Telemetry], float | None]) -> Read:
+def measure(value: Callable[[Telemetry], float | None], *parts: Part) -> Read:
     """Read one measured value without labels of its own."""
-    return measured(single(value))
+    return measured(single(value), *parts)
+
+
+def total(name: str) -> Read:
+    """Read one total, born at 0."""
+    return single(lambda telemetry: telemetry.counter(name))
+
+
+def totals(names: dict[str, str]) -> Read:
+    """Read a total for each label value → counter name, born at 0."""
+    return lambda telemetry: [((value,), telemetry.counter(name)) for value, name in names.items()]
 
 
 def gauge(
-    name: str, text: str, read: Read, *, unit: str, keys: tuple[str, ...], labels: tuple[str, ...] = ()
+    name: str,
+    text: str,
+    read: Read,
+    *,
+    unit: str,
+    keys: tuple[str, ...],
+    method: Method,
+    labels: tuple[str, ...] = (),
 ) -> Figure[Telemetry]:
     """Declare a value that goes up and down."""
-    return Figure(name, Kind.GAUGE, unit, (QUEUE_LABEL, *labels), text, keys, read)
+    return Figure(name, Kind.GAUGE, unit, (QUEUE_LABEL, *labels), text, keys, method, read)
 
 
 def counter(
     name: str, text: str, read: Read, *, unit: str, keys: tuple[str, ...], labels: tuple[str, ...] = ()
 ) -> Figure[Telemetry]:
     """Declare a total that lives in Redis: it survives every restart of the exporter and is never reset by a read."""
-    return Figure(name, Kind.COUNTER, unit, (QUEUE_LABEL, *labels), text, keys, read)
+    return Figure(name, Kind.COUNTER, unit, (QUEUE_LABEL, *labels), text, keys, Method.TOTAL, read)
 
 
 def stateset(name: str, text: str, read: Read, *, keys: tuple[str, ...]) -> Figure[Telemetry]:
     """Declare a set of states; OpenMetrics names the label as the metric."""
-    return Figure(name, Kind.STATESET, "0 or 1", (QUEUE_LABEL, name), text, keys, read)
+    return Figure(name, Kind.STATESET, "0 or 1", (QUEUE_LABEL, name), text, keys, Method.STORED, read)

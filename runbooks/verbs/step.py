@@ -7,22 +7,11 @@ from typing import ClassVar, Protocol
 
 from runbooks.context import Context
 from runbooks.verdict import CheckResult
+from sluicegate.run_steps import VerbName
 from sluicegate.telemetry import Telemetry
 
-
-class VerbName(StrEnum):
-    """Name the verbs; each has its file in this folder and its line in the registry."""
-
-    FREEZE = "freeze"
-    SNAPSHOT = "snapshot"
-    DRAIN = "drain"
-    FIX = "fix"
-    RECOVER = "recover"
-    CANARY = "canary"
-    BURN_DOWN = "burn_down"
-    REOPEN = "reopen"
-    AUDIT = "audit"
-    APPROVE = "approve"
+# The verbs' names are imported from here.
+__all__ = ["NoData", "OnUnknown", "StepParams", "VerbName"]
 
 
 class NoData(StrEnum):

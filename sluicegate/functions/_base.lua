@@ -123,8 +123,11 @@ local function count(q, name, by)
   count_in(q, q.p .. 'counters', name, by)
 end
 
+-- What the contract does not declare, or not any more, counts as one class: a name from outside is no key.
+local OTHER = 'other'
+
 local function count_class(q, class, name, by)
-  count_in(q, q.p .. 'counters:' .. class, name, by)
+  count_in(q, q.p .. 'counters:' .. (q.s.classes[class] and class or OTHER), name, by)
 end
 
 -- Write what was counted. A counter that somebody overwrote must not keep a gate from closing.

@@ -1,60 +1,42 @@
--- Figures of one instant, by rank on the indexes: the same cost at any depth (SPEC §2). What is asked of several indexes
--- together, such as the ages of all pairs, is found without merging them.
+-- What the controller, the run's gate and admission go by: ages, slack, the provider's window, the predicted wait
+-- (SPEC §2). What is asked of several indexes together, such as the ages of all pairs, is found without merging them.
 
-local function sets_of(keys)
-  local sets, total = {}, 0
-  for _, key in ipairs(keys) do
-    local n = redis.call('ZCARD', key)
-    if n > 0 then
-      sets[#sets + 1] = { key = key, n = n }
-      total = total + n
-    end
+-- Nearest rank: the p-th percentile of n sorted values is number ceil(p n). Ages ascend as eligible-since descends; one
+-- from the future is 0.
+local function ages_at(q, sets, total, shares)
+  local ages = {}
+  for i, share in ipairs(shares) do
+    ages[i] = total == 0 and 0
+      or math.max(0, q.now - nth_score(sets, total, total - math.ceil(share * total) + 1))
   end
-  return sets, total
+  return ages
 end
 
-local function score_at(key, rank)
-  local pair = redis.call('ZRANGE', key, rank, rank, 'WITHSCORES')
-  return tonumber(pair[2])
+local function slacks_at(q, sets, total, shares)
+  if total == 0 then return nil end
+  local slacks = {}
+  for i, share in ipairs(shares) do slacks[i] = nth_score(sets, total, math.ceil(share * total)) - q.now end
+  return slacks
 end
 
--- The rank-th smallest score (from 1) of several sets together. It lies between the lowest and the highest of their own
--- scores at that share of each; scores are whole ms, so halving finds it.
-local function nth_score(sets, total, rank)
-  local low, high
-  for _, set in ipairs(sets) do
-    local own = score_at(set.key, math.floor((rank * set.n + total - 1) / total) - 1)
-    low, high = math.min(low or own, own), math.max(high or own, own)
-  end
-  while low < high do
-    local middle, below = math.floor((low + high) / 2), 0
-    for _, set in ipairs(sets) do below = below + redis.call('ZCOUNT', set.key, '-inf', digits(middle)) end
-    if below >= rank then high = middle else low = middle + 1 end
-  end
-  return low
-end
-
--- Nearest rank: the p-th percentile of n sorted values is number ceil(p n).
 function F.age_ms(q, keys, share)
   local sets, total = sets_of(keys)
-  if total == 0 then return 0 end
-  -- Ages ascend as eligible-since descends.
-  return math.max(0, q.now - nth_score(sets, total, total - math.ceil(share * total) + 1))
+  return ages_at(q, sets, total, { share })[1]
 end
 
-function F.oldest_at(keys)
+local function oldest_of(sets)
   local oldest
-  for _, key in ipairs(keys) do
-    local since = score_at(key, 0)
-    if since and (not oldest or since < oldest) then oldest = since end
+  for _, set in ipairs(sets) do
+    local since = tonumber(score_text(set.key, 0))
+    if not oldest or since < oldest then oldest = since end
   end
   return oldest
 end
 
 function F.slack_ms(q, keys, share)
   local sets, total = sets_of(keys)
-  if total == 0 then return nil end
-  return nth_score(sets, total, math.ceil(share * total)) - q.now
+  local slacks = slacks_at(q, sets, total, { share })
+  return slacks and slacks[1]
 end
 
 local function counted(keys)
@@ -63,24 +45,51 @@ local function counted(keys)
   return n
 end
 
+-- The class a job counts under: its own where the contract declares it, else `other`.
+local function counts_under(q, class, wanted)
+  if not wanted then return true end
+  return (q.s.classes[class] and class or OTHER) == wanted
+end
+
 -- The indexes of the ready by eligible-since: of one class, or of all.
 function F.ages(q, class)
   local keys = {}
   for _, pair in ipairs(J.pairs(q)) do
-    if not class or pair.class == class then keys[#keys + 1] = q.p .. 'queue:fifo:' .. pair.name end
+    if counts_under(q, pair.class, class) then keys[#keys + 1] = q.p .. 'queue:fifo:' .. pair.name end
+  end
+  return keys
+end
+
+local function classes_under(q, class)
+  if q.s.classes[class or ''] then return { class } end
+  local names = {}
+  for _, name in ipairs(J.classes(q)) do
+    if counts_under(q, name, class) then names[#names + 1] = name end
+  end
+  return names
+end
+
+-- The keys of one family for some classes.
+local function family(prefix, names)
+  local keys = {}
+  for i, name in ipairs(names) do keys[i] = prefix .. name end
+  return keys
+end
+
+local function ready_by_deadline(q, class)
+  local keys = {}
+  for _, pair in ipairs(J.pairs(q)) do
+    if counts_under(q, pair.class, class) then keys[#keys + 1] = q.p .. 'queue:ready:' .. pair.name end
   end
   return keys
 end
 
 -- The indexes of the unfinished by deadline: of one class, or of all.
 function F.deadlines(q, class)
-  local keys, p = {}, q.p
-  for _, pair in ipairs(J.pairs(q)) do
-    if not class or pair.class == class then keys[#keys + 1] = p .. 'queue:ready:' .. pair.name end
-  end
-  for _, name in ipairs(class and { class } or J.classes(q)) do
-    keys[#keys + 1] = p .. 'queue:delayed:' .. name
-    keys[#keys + 1] = p .. 'running:' .. name
+  local keys, names = ready_by_deadline(q, class), classes_under(q, class)
+  for _, name in ipairs(names) do
+    keys[#keys + 1] = q.p .. 'queue:delayed:' .. name
+    keys[#keys + 1] = q.p .. 'running:' .. name
   end
   return keys
 end
@@ -93,9 +102,9 @@ function F.unfinished(q)
   return counted(F.deadlines(q))
 end
 
-local function doomed(q, keys)
+local function below(keys, bound)
   local n = 0
-  for _, key in ipairs(keys) do n = n + redis.call('ZCOUNT', key, '-inf', digits(q.now + q.s.timings.margin_ms)) end
+  for _, key in ipairs(keys) do n = n + redis.call('ZCOUNT', key, '-inf', '(' .. digits(bound)) end
   return n
 end
 
@@ -121,15 +130,27 @@ function F.window(g)
   return g.window ~= '' and g.window or '0'
 end
 
+-- The numbers of one bucket of the window, 0 for one that is not there. What is none, because somebody wrote over it,
+-- is 0 as well and named in `damaged`, where a reader gives one: it was not counted, so it must not be shown.
+local function in_bucket(damaged, part, key, ...)
+  local values = redis.pcall('HMGET', key, ...)
+  for i = 1, select('#', ...) do
+    local text = not values.err and values[i] or '0'
+    local number = whole_number(text)
+    if damaged and (values.err or not number) then damaged[part] = true end
+    values[i] = number or 0
+  end
+  return unpack(values, 1, select('#', ...))
+end
+
 -- Calls that ended in the window; only those started under the current window count.
-function F.provider(q, window)
+function F.provider(q, window, damaged)
   local calls, errors, timeouts = 0, 0, 0
   local newest = F.bucket(q)
   for bucket = newest - BUCKETS + 1, newest do
-    local values = rows_of('HMGET', q.p .. 'provider:' .. window .. ':' .. bucket, 'calls', '5xx', 'timeout')
-    calls = calls + (tonumber(values[1]) or 0)
-    errors = errors + (tonumber(values[2]) or 0)
-    timeouts = timeouts + (tonumber(values[3]) or 0)
+    local key = q.p .. 'provider:' .. window .. ':' .. bucket
+    local ended, failed, late = in_bucket(damaged, 'provider', key, 'calls', '5xx', 'timeout')
+    calls, errors, timeouts = calls + ended, errors + failed, timeouts + late
   end
   return calls, errors, timeouts
 end
@@ -156,20 +177,28 @@ local function remember_service(q, class, service_ms)
   put('HSET', key, jobs_name, digits(jobs), ms_name, digits(ms))
 end
 
-function F.completions(q)
+function F.completions(q, damaged)
   local done, newest = 0, F.bucket(q)
   for bucket = newest - BUCKETS + 1, newest do
-    done = done + (tonumber(rows_of('HMGET', q.p .. 'done:' .. bucket, 'jobs')[1]) or 0)
+    done = done + in_bucket(damaged, 'completions', q.p .. 'done:' .. bucket, 'jobs')
   end
   return done
 end
 
 -- Predicted wait in ms: backlog ÷ completions per ms; 0 without a backlog, nil on too few completions.
-function F.predicted_wait_ms(q, backlog)
+local function predicted_wait_ms(q, backlog, done)
   if backlog == 0 then return 0 end
-  local done = F.completions(q)
   if done < q.s.prediction_min_completions then return nil end
   return backlog * q.s.timings.provider_window_ms / done
+end
+
+-- The wait that admission holds against the deadline of a job of a class: that of the whole queue or, where the contract
+-- limits backlogs by class, that of its own jobs at its share of the workers.
+local function class_wait_ms(q, class, waiting, whole_ms)
+  local declared = q.s.classes[class]
+  if q.s.backlog_limit <= 0 then return whole_ms end
+  if not declared then return nil end
+  return waiting * F.service_ms(q, class) / (q.s.max_running * declared.share)
 end
 
 -- A count in a bucket of the window; the bucket goes two windows after its last one.
@@ -221,73 +250,4 @@ function F.ramp_breached(q, g)
   return F.age_ms(q, F.ruling_ages(q), 0.95) >= bounds.reject_age_p95_seconds * 1000
     or (slack ~= nil and slack < bounds.reject_slack_p10_seconds * 1000)
     or provider_breached(q, g)
-end
-
-local function class_figures(q, class, declared)
-  local p, ages, deadlines = q.p, F.ages(q, class), F.deadlines(q, class)
-  local oldest = F.oldest_at(ages)
-  return {
-    ready = counted(ages), running = redis.call('ZCARD', p .. 'running:' .. class),
-    delayed = redis.call('ZCARD', p .. 'queue:delayed:' .. class),
-    unknown = redis.call('ZCARD', p .. 'queue:unknown:' .. class),
-    blocked = redis.call('ZCARD', p .. 'queue:blocked:' .. class),
-    age_p95_ms = F.age_ms(q, ages, 0.95),
-    oldest_ms = oldest and math.max(0, q.now - oldest) or 0,
-    slack_p10_ms = F.slack_ms(q, deadlines, 0.1),
-    doomed = doomed(q, deadlines),
-    deadline_ms = declared and declared.deadline_ms or 0,
-    counters = hash_of(p .. 'counters:' .. class),
-  }
-end
-
-local function gate_figures(q, g)
-  local decision = hash_of(q.p .. 'control:decision')
-  return {
-    drain_state = G.effective(g), readable = G.readable(g), initialised = g.stored ~= 'uninitialised',
-    stored = g.stored, epoch = digits(g.epoch), reason = g.reason, actor = g.actor, since = g.since,
-    rollback_reason = g.rollback_reason, pin = G.effective_pin(g), pin_note = g.pin_note, green = g.green,
-    canary_ok = g.canary_ok, canary_failed = g.canary_failed, ramp = g.ramp, limit_at = g.limit_at,
-    admitted_percent = q.s and G.admitted_percent(q, g) or 0, reopened_at = g.reopened_at,
-    green_backlog = g.green_backlog, window = g.window,
-    seen = whole_number(text_of(q.p .. 'control:seen')) or 0, duplicates = math.max(0, g.confirmed - g.acknowledged),
-    raw_drain_state = g.raw_state, raw_admission = g.raw_admission,
-    run = g.run and { id = g.run.id, runbook = g.run.runbook, state = g.run.state, verb = g.run.verb or '',
-      step = whole_number(g.run.step) or 0 } or nil,
-    decision = decision.action or '', decision_reason = decision.reason or '',
-  }
-end
-
--- Everything of one instant. Without settings there are no classes and no figures, only the gate.
-function F.observe(q, g)
-  local p = q.p
-  write_counts(q)
-  local body = { at = q.now, gate = gate_figures(q, g), digest = '', counters = hash_of(p .. 'counters') }
-  body.kill = text_of(p .. 'kill') or ''
-  if not q.s then return body end
-  local deadlines = F.deadlines(q)
-  body.digest = settings_digest
-  body.age_p95_ms = F.age_ms(q, F.ruling_ages(q), 0.95)
-  body.oldest_at = F.oldest_at(F.ages(q))
-  body.slack_p10_ms = F.slack_ms(q, deadlines, 0.1)
-  body.ready = F.backlog(q)
-  body.delayed = redis.call('ZCARD', p .. 'queue:delayed')
-  body.leases = redis.call('ZCARD', p .. 'queue:leases')
-  body.running_canaries = redis.call('ZCARD', p .. 'running:canary')
-  body.unknown = redis.call('ZCARD', p .. 'queue:unknown')
-  body.oldest_unknown_at = score_at(p .. 'queue:unknown', 0)
-  body.blocked = redis.call('ZCARD', p .. 'queue:blocked')
-  body.canaries = redis.call('ZCARD', p .. 'queue:canary')
-  body.inflight = redis.call('ZCOUNT', p .. 'queue:leases', '(' .. digits(q.now), '+inf')
-  body.doomed = doomed(q, deadlines)
-  body.completions = F.completions(q)
-  body.predicted_wait_ms = F.predicted_wait_ms(q, body.ready)
-  body.calls, body.errors, body.timeouts = F.provider(q, F.window(g))
-  body.window_ms = q.s.timings.provider_window_ms
-  body.canaries_required = q.s.canaries_required
-  body.thresholds = q.s.thresholds
-  body.snapshot_at = whole_number(text_of(p .. 'control:snapshot')) or 0
-  body.classes = {}
-  for class, declared in pairs(q.s.classes) do body.classes[class] = class_figures(q, class, declared) end
-  if not q.s.strict_classes then body.classes.other = class_figures(q, 'other') end
-  return body
 end

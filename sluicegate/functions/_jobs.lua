@@ -89,7 +89,7 @@ local function pairs_found(q)
     end
   end
   for class in pairs(q.s.classes) do look(class) end
-  look('other')
+  look(OTHER)
   return names
 end
 
@@ -215,12 +215,36 @@ function J.enter(q, job, head)
   end
 end
 
+-- Take a job that is not in a state out of all the containers of that state: one left behind would hide in a figure.
+local function drop_entries(q, id, state)
+  local p = q.p
+  if state == 'ready' and J.keeps_list(q) then redis.call('LREM', p .. 'queue:pending', 0, id) end
+  for _, pair in ipairs(J.pairs(q)) do
+    if state == 'ready' then
+      index(q, 'ZREM', p .. 'queue:fifo:' .. pair.name, id)
+      index(q, 'ZREM', p .. 'queue:ready:' .. pair.name, id)
+    elseif state == 'delayed' then
+      index(q, 'ZREM', p .. 'queue:delayed:' .. pair.class, id)
+      index(q, 'ZREM', p .. 'queue:delayed:cost:' .. pair.cost, id)
+    elseif state == 'running' then
+      index(q, 'ZREM', p .. 'running:' .. pair.class, id)
+      index(q, 'ZREM', p .. 'running:cost:' .. pair.cost, id)
+    end
+  end
+  if state == 'delayed' then index(q, 'ZREM', p .. 'queue:delayed', id) end
+  if state == 'running' then
+    index(q, 'ZREM', p .. 'queue:leases', id)
+    index(q, 'ZREM', p .. 'running:canary', id)
+  end
+end
+
 -- The job that a container of this state names, or nil where its record is gone or says otherwise: somebody's hand was
--- in it. Then the container's entry goes, noted in reconcile:log, for one such entry would stop the whole queue.
+-- in it. Then its entries go, noted in reconcile:log, for one such entry would stop the whole queue.
 function J.named(q, key, id, state)
   local job = J.read(q, id)
   if job and job.state == state then return job end
   index(q, 'ZREM', key, id)
+  drop_entries(q, id, state)
   count(q, 'entries_dropped')
   put('XADD', q.p .. 'reconcile:log', 'MAXLEN', '~', '10000', '*', 'at', digits(q.now), 'kind', 'entry_dropped', 'job', id,
     'note', key .. ' named it, its record is ' .. (job and 'in state ' .. job.state or 'gone'))

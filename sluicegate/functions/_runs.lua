@@ -44,8 +44,19 @@ function R.create(q, args)
   return run
 end
 
+-- Count how the step that a run is in has ended (done, rolled_back, interrupted), with the time since its first entry.
+function R.count_step(q, run, result)
+  local since, verb = whole_number(run.step_at), run.verb or ''
+  if not since or not string.match(verb, '^[a-z_]+$') then return end
+  count(q, 'steps:' .. verb .. ':' .. result)
+  count(q, 'step_ms:' .. verb, math.max(0, q.now - since))
+  run.step_at = nil
+  redis.call('HDEL', q.p .. 'run:' .. run.id, 'step_at')
+end
+
 -- Revoke the owner's fence; the state says what the next owner has to do.
 function R.revoke(q, run, state, rollback_reason, why)
+  R.count_step(q, run, 'rolled_back')
   run.fence, run.state, run.rollback_reason = R.next_fence(q, run), state, rollback_reason
   redis.call('HSET', q.p .. 'run:' .. run.id, 'fence', run.fence, 'state', state, 'rollback_reason', rollback_reason or '',
     'owner', '', 'lease_end', '0')
@@ -55,6 +66,7 @@ end
 
 -- End a run in a final state: the lock goes, the fence is revoked, the cooldown starts.
 function R.finish(q, run, state, why)
+  R.count_step(q, run, state == 'succeeded' and 'done' or 'interrupted')
   redis.call('HSET', q.p .. 'run:' .. run.id, 'state', state, 'ended_at', digits(q.now), 'fence', R.next_fence(q, run),
     'owner', '', 'lease_end', '0', 'ended_by', why.actor, 'ended_why', why.note or why.reason)
   R.journal(q, run.id, { seq = run.step, phase = 'ended', actor = why.actor, text = state .. ': ' .. (why.note or why.reason) })
@@ -66,6 +78,7 @@ function R.finish(q, run, state, why)
     redis.call('PEXPIRE', q.p .. key, R.retention(q))
   end
   count(q, 'runs:' .. state)
+  count(q, 'run_ms:' .. state, math.max(0, q.now - (whole_number(run.started_at) or q.now)))
 end
 
 -- What forbids a run that no named person asked for, or nil.

@@ -17,6 +17,7 @@ local function refuse(q, job, reason, retry_ms)
   -- By when its record goes, not by when it comes due: a final refusal never comes due, and stands all the same.
   index(q, 'ZADD', q.p .. 'queue:refusals', q.now + kept_ms, job.id)
   count(q, 'refused:' .. reason)
+  count_class(q, job.class, 'refused:' .. reason)
   return 0, reason, retry_ms or -1
 end
 
@@ -75,7 +76,7 @@ local function kind_of(q, named, wished)
   local kind = q.admission.kinds[name]
   if kind then return kind end
   local classes, declared = q.s.classes, q.s.classes[named]
-  local class = declared and named or (not q.s.strict_classes and 'other') or nil
+  local class = declared and named or (not q.s.strict_classes and OTHER) or nil
   local cost = none(wished) or (declared and declared.cost_class) or '-'
   local costly = q.s.cost_classes[cost]
   kind = { named = named, class = class, cost = cost, declared = declared, limits = class and classes[class],

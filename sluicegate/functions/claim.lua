@@ -108,15 +108,9 @@ local function expire(q, job, expired)
   if job.canary then G.canary_result(q, job, false, 'expired') end
 end
 
--- The job that is next, or nil where its record says otherwise: then it goes from what it was found in.
+-- The job that is next, or nil where its record says otherwise.
 local function named(q, id, pair)
-  if not pair then return J.named(q, q.p .. 'queue:canary', id, 'ready') end
-  local job = J.named(q, q.p .. 'queue:fifo:' .. pair.name, id, 'ready')
-  if not job then
-    index(q, 'ZREM', q.p .. 'queue:ready:' .. pair.name, id)
-    if J.keeps_list(q) then redis.call('LREM', q.p .. 'queue:pending', 0, id) end
-  end
-  return job
+  return J.named(q, q.p .. (pair and 'queue:fifo:' .. pair.name or 'queue:canary'), id, 'ready')
 end
 
 local function pull(q, g, worker, slots)

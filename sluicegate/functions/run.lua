@@ -225,6 +225,8 @@ function commands.commit_step(q)
   q.answer.epoch, q.answer.drain_state = digits(g.epoch), g.drain_state
   if outcome == 'moved' then
     redis.call('HSET', q.p .. 'run:' .. run.id, 'step', tostring(q.a.seq), 'verb', q.a.verb)
+    if q.a.phase == 'started' then redis.call('HSET', q.p .. 'run:' .. run.id, 'step_at', digits(q.now)) end
+    if q.a.phase == 'done' then R.count_step(q, run, 'done') end
     R.journal(q, run.id, { seq = q.a.seq, verb = q.a.verb, phase = q.a.phase, actor = q.a.executor, text = q.a.text,
       detail = q.a.detail })
   end

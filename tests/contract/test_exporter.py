@@ -4,80 +4,30 @@ from __future__ import annotations
 
 import json
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import cast
 
 import httpx
 import pytest
 import redis
-from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from drill.children import Children
 from drill.server import QueueServer
-from exporter.acl import acl_line
 from exporter.server import Exporter
 from sluicegate import functions
 from sluicegate.producer import Producer
-from sluicegate.settings import Settings, default_settings
+from sluicegate.settings import default_settings
 from sluicegate.store import Store
 from sluicegate.submission import Submission
 from sluicegate.telemetry import STABLE_FIELDS
-
-BUDGET_S = 1.0
-WAIT_S = 10.0
-PASSWORD = "reader-of-figures"
-
-Page = dict[tuple[str, ...], float]
-
-
-def settings_for(url: str, budget_s: float = BUDGET_S) -> Settings:
-    base = default_settings()
-    listening = base.exporter.model_copy(update={"port": 0, "scrape_budget_s": budget_s})
-    return base.model_copy(update={"redis_url": url, "exporter": listening})
-
-
-@contextmanager
-def serving(url: str, queues: Sequence[str] = ()) -> Iterator[Exporter]:
-    """Run an exporter in this process on a free port."""
-    exporter = Exporter(settings_for(url), queues)
-    exporter.start()
-    try:
-        yield exporter
-    finally:
-        exporter.stop()
-
-
-def scrape(exporter: Exporter, timeout: str = "1") -> Page:
-    """Scrape once and give (name, queue, values of the other labels) → value; an answer that is not 200 fails."""
-    headers = {"X-Prometheus-Scrape-Timeout-Seconds": timeout}
-    answer = httpx.get(f"{exporter.url}/metrics", headers=headers, timeout=WAIT_S)
-    assert answer.status_code == 200
-    page: Page = {}
-    for family in parse_text(answer.text):
-        for sample in family.samples:
-            labels = dict(sample.labels)
-            queue = (labels.pop("queue"),) if "queue" in labels else ()
-            page[sample.name, *queue, *(labels[name] for name in sorted(labels))] = sample.value
-    return page
-
-
-def names_of(page: Page, queue: str = "default") -> set[str]:
-    return {key[0] for key in page if key[1:2] == (queue,)}
+from tests.exported import add_reader, reader_url
+from tests.pages import WAIT_S, names_of, scrape, serving, settings_for
+from tests.queues import wait_until
 
 
 def execute(client: redis.Redis, *words: str) -> object:
     """Send a command as it stands."""
     return client.execute_command(*words)  # type: ignore[no-untyped-call]
-
-
-def wait_until(holds: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not holds():
-        assert time.monotonic() < deadline, f"{what} did not become true within {WAIT_S:g} s"
-        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -88,6 +38,14 @@ def store(redis_url: str) -> Iterator[Store]:
     assert opened.init_queue(contract.for_redis(), contract.digest(), "ada", "a test").answer == "moved"
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def scraped_url(redis_url: str) -> str:
+    """Give the server the exporter's user, and its address as the exporter has it."""
+    with redis.Redis.from_url(redis_url) as admin:
+        add_reader(admin, "default", "nightly")
+    return reader_url(redis_url)
 
 
 @pytest.fixture
@@ -121,8 +79,8 @@ def finish(store: Store, request: str, calls: Sequence[str]) -> None:
         assert settled.answer == "ok"
 
 
-def test_a_new_queue_shows_the_nine_fields_and_admits(store: Store, redis_url: str) -> None:
-    with serving(redis_url) as exporter:
+def test_a_new_queue_shows_the_nine_fields_and_admits(store: Store, scraped_url: str) -> None:
+    with serving(scraped_url) as exporter:
         page = scrape(exporter)
 
     without_sample = {"deadline_slack_p10_seconds", "provider_5xx_rate", "provider_timeout_rate"}
@@ -136,9 +94,9 @@ def test_a_new_queue_shows_the_nine_fields_and_admits(store: Store, redis_url: s
     assert page["sluicegate_threshold", "default", "drain_age_p95_seconds"] == 25
 
 
-def test_jobs_are_seen_as_they_move(store: Store, redis_url: str) -> None:
+def test_jobs_are_seen_as_they_move(store: Store, scraped_url: str) -> None:
     submit(store, 1, 2, 3)
-    with serving(redis_url) as exporter:
+    with serving(scraped_url) as exporter:
         waiting = scrape(exporter)
         store.claim("worker-1", "request-1", 2)
         running = scrape(exporter)
@@ -151,12 +109,12 @@ def test_jobs_are_seen_as_they_move(store: Store, redis_url: str) -> None:
     assert running["sluicegate_class_jobs", "default", "lint-fix", "running"] == 2
 
 
-def test_rates_counters_and_two_exporters_agree_and_a_restart_loses_nothing(store: Store, redis_url: str) -> None:
+def test_rates_counters_and_two_exporters_agree_and_a_restart_loses_nothing(store: Store, scraped_url: str) -> None:
     submit(store, *range(6))
     finish(store, "request-1", ["ok", "ok", "ok", "5xx", "timeout", "refused"])
-    with serving(redis_url) as one, serving(redis_url) as other:
+    with serving(scraped_url) as one, serving(scraped_url) as other:
         pages = [scrape(one), scrape(other)]
-    with serving(redis_url) as restarted:
+    with serving(scraped_url) as restarted:
         pages.append(scrape(restarted))
 
     for page in pages:
@@ -168,8 +126,8 @@ def test_rates_counters_and_two_exporters_agree_and_a_restart_loses_nothing(stor
         assert page["sluicegate_jobs", "default", "delayed"] == 3
 
 
-def test_a_server_without_the_queue_shows_drain_and_says_uninitialised(redis_url: str) -> None:
-    with serving(redis_url) as exporter:
+def test_a_server_without_the_queue_shows_drain_and_says_uninitialised(scraped_url: str) -> None:
+    with serving(scraped_url) as exporter:
         page = scrape(exporter)
 
     assert page["drain_state", "default", "drain"] == 1
@@ -180,9 +138,9 @@ def test_a_server_without_the_queue_shows_drain_and_says_uninitialised(redis_url
 
 
 def test_a_raw_drain_is_shown_at_once_and_a_raw_open_changes_nothing(
-    store: Store, redis_url: str, client: redis.Redis
+    store: Store, scraped_url: str, client: redis.Redis
 ) -> None:
-    with serving(redis_url) as exporter:
+    with serving(scraped_url) as exporter:
         client.set("drain_state", "drain")
         drained = scrape(exporter)
         client.set("drain_state", "admit")
@@ -208,11 +166,11 @@ def test_a_raw_drain_is_shown_at_once_and_a_raw_open_changes_nothing(
     ids=" ".join,
 )
 def test_a_gate_that_is_missing_or_garbage_reads_as_drain(
-    store: Store, redis_url: str, client: redis.Redis, damage: tuple[str, ...]
+    store: Store, scraped_url: str, client: redis.Redis, damage: tuple[str, ...]
 ) -> None:
     execute(client, *damage)
 
-    with serving(redis_url) as exporter:
+    with serving(scraped_url) as exporter:
         page = scrape(exporter)
 
     assert page["sluicegate_redis_up", "default"] == 1
@@ -221,11 +179,11 @@ def test_a_gate_that_is_missing_or_garbage_reads_as_drain(
 
 
 def test_a_key_of_a_wrong_type_costs_its_queue_the_figures_and_no_other_queue(
-    store: Store, redis_url: str, client: redis.Redis
+    store: Store, scraped_url: str, client: redis.Redis
 ) -> None:
     client.set("queue:leases", "a string where a sorted set belongs")
 
-    with serving(redis_url, ["default", "nightly"]) as exporter:
+    with serving(scraped_url, ["default", "nightly"]) as exporter:
         page = scrape(exporter)
 
     assert page["sluicegate_redis_up", "default"] == 0
@@ -237,9 +195,11 @@ def test_a_key_of_a_wrong_type_costs_its_queue_the_figures_and_no_other_queue(
 
 def test_it_starts_while_redis_is_down_and_shows_the_queue_once_it_is_there(server: QueueServer) -> None:
     server.stop()
-    with serving(server.url) as exporter:
+    with serving(reader_url(server.url)) as exporter:
         down = scrape(exporter)
         server.restart()
+        with redis.Redis.from_url(server.url) as admin:
+            add_reader(admin)
         wait_until(lambda: scrape(exporter)["sluicegate_redis_up", "default"] == 1, "a page with figures")
         up = scrape(exporter, "3")
         server.stop()
@@ -254,38 +214,11 @@ def test_it_starts_while_redis_is_down_and_shows_the_queue_once_it_is_there(serv
     assert up["drain_state", "default", "drain"] == 1
 
 
-def test_a_hung_redis_costs_the_figures_and_not_the_answer(
-    store: Store, server: QueueServer, session_children: Children
-) -> None:
-    with serving(server.url) as exporter:
-        assert scrape(exporter)["sluicegate_redis_up", "default"] == 1
-        threads = threading.active_count()
-        session_children.suspend(server.kind.value)
-        try:
-            with ThreadPoolExecutor(3) as scrapers:
-                started = time.monotonic()
-                pages = list(scrapers.map(lambda _: scrape(exporter, "3"), range(3)))
-                took_s = time.monotonic() - started
-            again = scrape(exporter, "3")
-        finally:
-            session_children.resume(server.kind.value)
-        back = scrape(exporter)
-        wait_until(lambda: threading.active_count() <= threads, "the number of threads from before")
-
-    assert took_s < 3.0
-    for page in (*pages, again):
-        assert page["sluicegate_redis_up", "default"] == 0
-        assert not names_of(page) & set(STABLE_FIELDS)
-        assert ("process_open_fds",) in page
-    assert back["sluicegate_redis_up", "default"] == 1
-    assert back["drain_state", "default", "admit"] == 1
-
-
 def test_many_scrapes_at_once_hold_one_connection_and_one_thread_a_queue(
-    store: Store, redis_url: str, client: redis.Redis
+    store: Store, scraped_url: str, client: redis.Redis
 ) -> None:
     others = len(client.client_list())
-    with serving(redis_url, ["default", "nightly"]) as exporter, ThreadPoolExecutor(16) as scrapers:
+    with serving(scraped_url, ["default", "nightly"]) as exporter, ThreadPoolExecutor(16) as scrapers:
         pages = list(scrapers.map(lambda _: scrape(exporter, "10"), range(32)))
         readers = [thread for thread in threading.enumerate() if thread.name.startswith("read")]
         connections = len(client.client_list()) - others
@@ -296,17 +229,11 @@ def test_many_scrapes_at_once_hold_one_connection_and_one_thread_a_queue(
     wait_until(lambda: len(client.client_list()) == others, "the exporter's connections gone")
 
 
-def test_the_user_of_the_acl_line_reads_the_figures_and_nothing_else(
-    store: Store, server: QueueServer, client: redis.Redis
-) -> None:
+def test_the_user_of_the_acl_line_reads_the_figures_and_nothing_else(store: Store, scraped_url: str) -> None:
     submit(store, 1)
-    words = acl_line("reader", ("default",)).replace("PASSWORD", PASSWORD).split()
-    execute(client, "ACL SETUSER", *words[2:])
-    url = server.url.replace("redis://", f"redis://reader:{PASSWORD}@")
-    try:
-        with serving(url) as exporter:
-            pages = [scrape(exporter), scrape(exporter)]
-        with redis.Redis.from_url(url) as reader:
+    with serving(scraped_url) as exporter:
+        pages = [scrape(exporter), scrape(exporter)]
+        with redis.Redis.from_url(scraped_url) as reader:
             for forbidden in (
                 ("SET", "drain_state", "admit"),
                 ("ZADD", "queue:leases", "1", "job-2"),
@@ -325,33 +252,16 @@ def test_the_user_of_the_acl_line_reads_the_figures_and_nothing_else(
             name = functions.reading_name("job")
             shown = execute(reader, "FCALL_RO", name, "1", "control:gate", "", "0", '{"id":"job-1"}')
             assert json.loads(cast("str", shown)) == {"found": False}
-    finally:
-        execute(client, "ACL DELUSER", "reader")
 
     for page in pages:
         assert page["sluicegate_redis_up", "default"] == 1
         assert page["sluicegate_jobs", "default", "pending"] == 1
 
 
-def test_a_user_without_permission_is_a_reason_and_not_an_empty_queue(
-    store: Store, server: QueueServer, client: redis.Redis
-) -> None:
-    execute(client, "ACL SETUSER", "stranger", "reset", "on", f">{PASSWORD}", "%R~*", "-@all", "+ping")
-    try:
-        with serving(server.url.replace("redis://", f"redis://stranger:{PASSWORD}@")) as exporter:
-            page = scrape(exporter)
-    finally:
-        execute(client, "ACL DELUSER", "stranger")
-
-    assert page["sluicegate_redis_up", "default"] == 0
-    assert page["sluicegate_collector_failure", "default", "rejected"] == 1
-    assert not names_of(page) & set(STABLE_FIELDS)
-
-
-def test_stopping_frees_the_port_and_is_safe_twice_and_before_start(redis_url: str) -> None:
-    before = Exporter(settings_for(redis_url))
+def test_stopping_frees_the_port_and_is_safe_twice_and_before_start(scraped_url: str) -> None:
+    before = Exporter(settings_for(scraped_url))
     before.stop()
-    with serving(redis_url) as exporter:
+    with serving(scraped_url) as exporter:
         url = exporter.url
         assert httpx.get(f"{url}/healthz", timeout=WAIT_S).text == "ok\n"
         exporter.stop()

@@ -13,12 +13,14 @@ from pathlib import Path
 
 import httpx
 import pytest
+import redis
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from drill.ports import LOOPBACK, free_port
 from exporter.reference import reference
 from sluicegate.settings import default_settings
 from sluicegate.store import Store
+from tests.exported import add_reader, reader_url
 
 WITHIN_S = 20.0
 COMMAND = [sys.executable, "-m", "sluicegate", "exporter"]
@@ -66,15 +68,18 @@ def test_serve_answers_without_redis_and_a_signal_ends_it_cleanly(repository: Pa
         httpx.get(f"{url}/metrics", timeout=WITHIN_S)
 
 
+@pytest.mark.parametrize("word", ["once", "--once"])
 def test_once_prints_a_page_that_promtool_accepts_but_for_the_name_that_is_waived(
-    repository: Path, redis_url: str
+    repository: Path, redis_url: str, word: str
 ) -> None:
     contract = default_settings().contract
     store = Store.connect(redis_url)
     store.init_queue(contract.for_redis(), contract.digest(), "ada", "a test")
     store.close()
+    with redis.Redis.from_url(redis_url) as client:
+        add_reader(client)
 
-    once = run(repository, "once", "--redis-url", redis_url)
+    once = run(repository, word, "--redis-url", reader_url(redis_url))
 
     assert (once.returncode, once.stderr) == (0, "")
     promtool = shutil.which("promtool")
@@ -94,8 +99,9 @@ def test_once_fails_when_redis_cannot_be_read_and_says_why_beside_the_page(repos
     assert once.stderr.startswith("queue default: unavailable: ")
 
 
-def test_acl_prints_one_line_for_the_queues_named(repository: Path) -> None:
-    printed = run(repository, "acl", "--queue", "nightly", "--user", "prometheus")
+@pytest.mark.parametrize("word", ["acl", "--print-acl"])
+def test_acl_prints_one_line_for_the_queues_named(repository: Path, word: str) -> None:
+    printed = run(repository, word, "--queue", "nightly", "--user", "prometheus")
 
     assert printed.returncode == 0
     assert printed.stdout.startswith("ACL SETUSER prometheus reset on >PASSWORD %R~{nightly}:")
@@ -129,6 +135,10 @@ def test_a_taken_port_is_one_sentence_a_hint_and_exit_2(repository: Path) -> Non
         (("acl", "--queue", "a*"), "--queue a*"),
         (("serve", "--settings", "no/such/file.yaml"), "no/such/file.yaml"),
         (("serve", "--redis"), "--redis"),
+        (("--once", "--print-acl"), "--once"),
+        (("--once", "serve"), "--once"),
+        (("--queue", "nightly", "serve"), "before a command"),
+        (("--once", "--queue", "No Queue"), "--queue No Queue"),
     ],
 )
 def test_bad_input_is_a_sentence_that_names_it_and_exit_2(

@@ -99,6 +99,8 @@ def _refuse(world: World, job: Submitted, job_id: str, reason: str, wait_ms: int
     retry_at = world.now + wait_ms if wait_ms else 0
     world.decisions[job["key"]] = Decided(job_id, job["fp"], False, reason, retry_at, ends_at)
     world.counters[f"refused:{reason}"] += 1
+    counts_under = job["class"] if world.declared(job["class"]) else "other"
+    world.class_counters[counts_under, f"refused:{reason}"] += 1
     return Decision(False, job_id, reason, wait_ms / 1000 if wait_ms else None)
 
 

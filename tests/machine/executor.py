@@ -74,6 +74,7 @@ class Executor:
         claim = self._do(commands.claim_run(_NAME, run, self._fence))
         if claim.owned:
             self._run, self._fence = run, claim.fence
+            self._commit("journal", verb="fix", phase="started")
         elif claim.run is not None:
             self._drive.wait(15_100)
 

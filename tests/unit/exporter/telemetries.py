@@ -23,6 +23,14 @@ LINT_FIX = ClassFigures(
     deadline_slack_p10_seconds=-1.5,
     doomed=2,
     deadline_seconds=60.0,
+    queue_age_p50_seconds=6.0,
+    queue_age_p99_seconds=13.75,
+    oldest_ready_at_ms=AT_MS - 14_000,
+    deadline_slack_p1_seconds=-3.0,
+    deadline_slack_p50_seconds=20.0,
+    inflight=2,
+    predicted_wait_seconds=2.25,
+    younger=(1, 2, 4, 4, 4, 4),
 )
 
 BUSY = replace(
@@ -59,9 +67,15 @@ BUSY = replace(
     class_counters={"lint-fix": {"met": 40, "missed": 1, "expired": 3, "admitted": 50, "succeeded": 41, "failed": 0}},
     thresholds={"reject_age_p95_seconds": 20.0, "drain_provider_5xx_rate": 0.05},
     oldest_unknown_at_ms=AT_MS - 7_000,
+    queue_age_p50_seconds=6.0,
+    queue_age_p99_seconds=14.0,
+    deadline_slack_p1_seconds=-3.0,
+    deadline_slack_p50_seconds=20.0,
+    age_bounds_seconds=(5.0, 10.0, 15.0, 20.0, 25.0, 50.0),
+    cost_classes=("browser",),
 )
 
-RECOVERY = live("drain-and-recover", step="canaries")
+RECOVERY = live("drain-and-recover", step="canary")
 
 
 def samples(families: Iterable[Metric], name: str) -> dict[tuple[tuple[str, str], ...], float]:

@@ -75,7 +75,7 @@ def test_the_text_page_parses_and_has_a_sample_of_every_declared_figure() -> Non
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/plain; version=")
     found = {sample.name for family in parse_text(answer.text) for sample in family.samples}
-    assert {figure.name for figure in QUEUE_FIGURES} <= found
+    assert {figure.sample_name for figure in QUEUE_FIGURES} <= found
     assert {"process_open_fds", "python_info", "sluicegate_build_info", "sluicegate_scrape_duration_seconds"} <= found
 
 
@@ -89,6 +89,8 @@ def test_openmetrics_is_served_on_request_and_parses_with_its_types_and_units() 
     assert families["sluicegate_provider_calls"].type == "counter"
     assert families["queue_age_p95_seconds"].unit == "seconds"
     assert families["sluicegate_build"].type == "info"
+    assert families["sluicegate_class_queue_age_seconds"].type == "gaugehistogram"
+    assert families["sluicegate_class_queue_age_seconds"].unit == "seconds"
 
 
 def test_both_formats_show_the_same_values_and_escape_every_character() -> None:
@@ -102,7 +104,7 @@ def test_both_formats_show_the_same_values_and_escape_every_character() -> None:
         for family in openmetrics(get("/metrics", accept=OPENMETRICS).text)
         for sample in family.samples
     }
-    names = {figure.name for figure in QUEUE_FIGURES}
+    names = {figure.sample_name for figure in QUEUE_FIGURES}
 
     assert {key: at for key, at in text.items() if key[0] in names} == {
         key: at for key, at in strict.items() if key[0] in names
@@ -134,7 +136,7 @@ def test_a_page_without_redis_is_200_with_the_reason_and_no_figure_of_the_queue(
     assert answer.status_code == 200
     assert found["sluicegate_redis_up"].value == 0
     assert not set(STABLE_FIELDS) & set(found)
-    assert not {figure.name for figure in QUEUE_FIGURES} & set(found)
+    assert not {figure.sample_name for figure in QUEUE_FIGURES} & set(found)
 
 
 def test_health_is_the_process_and_readiness_is_the_figures() -> None:

@@ -14,7 +14,7 @@ from exporter.collector import Collector, Observe, wait_s
 from exporter.families import page
 from exporter.reading import Failure, Scrape
 from sluicegate.errors import StoreRejected, StoreUnavailable
-from sluicegate.telemetry import Telemetry
+from sluicegate.telemetry import Part, Telemetry
 from tests.unit.exporter.telemetries import BUSY, samples
 
 MakeCollector = Callable[..., Collector]
@@ -69,6 +69,10 @@ def unshowable(_: float) -> Telemetry:
     return replace(BUSY, class_counters={"lint-fix": None})  # type: ignore[dict-item]
 
 
+def damaged(_: float) -> Telemetry:
+    return replace(BUSY, damaged=frozenset({Part.PROVIDER}))
+
+
 def failures(scrape: Scrape) -> dict[str, Failure | None]:
     return {reading.queue: reading.failure for reading in scrape.readings}
 
@@ -107,6 +111,19 @@ def test_one_failing_queue_says_why_and_never_blanks_another(
     }
     reasons = [s for m in shown if m.name == "sluicegate_collector_failure" for s in m.samples if s.value == 1]
     assert [(s.labels["queue"], s.labels["reason"]) for s in reasons] == [("nightly", failure.value)]
+
+
+def test_what_is_damaged_is_named_and_what_is_whole_is_shown(collector_of: MakeCollector) -> None:
+    scrape = asyncio.run(collector_of(default=damaged).scrape())
+
+    assert failures(scrape) == {"default": Failure.DAMAGED}
+    assert scrape.readings[0].redis_up
+    shown = page(scrape)
+    assert samples(shown, "oldest_job_age_seconds") == {(): 14.25}
+    assert not samples(shown, "provider_5xx_rate")
+    assert samples(shown, "sluicegate_collector_success") == {(): 0}
+    parts = samples(shown, "sluicegate_collector_damaged")
+    assert [labels for labels, value in parts.items() if value] == [(("part", "provider"),)]
 
 
 def test_what_was_read_before_is_never_shown_again(collector_of: MakeCollector) -> None:

@@ -25,6 +25,8 @@ def test_every_metric_has_its_section_with_type_labels_and_source() -> None:
         section = page.split(f"### {figure.name}\n")[1].split("\n#")[0]
         assert figure.help in section
         assert f"- type: {figure.kind}" in section
+        assert f"- unit: {figure.unit}" in section
+        assert f"- method: {figure.method}" in section
         assert all(f"`{label}`" in section for label in figure.labels)
         assert all(f"`{key}`" in section for key in figure.keys)
 

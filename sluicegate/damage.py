@@ -1,0 +1,44 @@
+"""Which damage costs which figures? What is read from a damaged part is left out, and nothing else."""
+
+from __future__ import annotations
+
+from sluicegate import telemetry as names
+from sluicegate.job import JobState
+from sluicegate.telemetry import ClassFigures, Part, Telemetry
+
+AGES = (Part.READY, Part.CLOCK)
+DEADLINES = (Part.DEADLINES, Part.CLOCK)
+_STATE_PARTS: dict[str, tuple[Part, ...]] = {
+    names.PENDING_STATE: (Part.READY,),
+    JobState.DELAYED: (Part.DELAYED, Part.DEADLINES),
+    JobState.RUNNING: (Part.RUNNING, Part.DEADLINES),
+    JobState.UNKNOWN: (Part.UNKNOWN,),
+    JobState.BLOCKED: (Part.BLOCKED,),
+}
+
+
+def was_measured(telemetry: Telemetry, *parts: Part) -> bool:
+    """Say whether a figure that is read from these parts says anything.
+
+    It does not where one of them is damaged, or where the queue's stored settings are lost: what was not counted is
+    not zero.
+    """
+    lost = not telemetry.settings_digest and telemetry.gate.initialised
+    return not lost and telemetry.damaged.isdisjoint(parts)
+
+
+def known(telemetry: Telemetry, value: float | None, *parts: Part) -> float | None:
+    """Give a value that is read from these parts, None where it says nothing."""
+    return value if was_measured(telemetry, *parts) else None
+
+
+def known_jobs(telemetry: Telemetry, figures: Telemetry | ClassFigures) -> dict[str, float | None]:
+    """Give the count of each state before the end, None where it is not known."""
+    counts = {
+        names.PENDING_STATE: figures.ready,
+        JobState.DELAYED: figures.delayed,
+        JobState.RUNNING: figures.running,
+        JobState.UNKNOWN: figures.unknown,
+        JobState.BLOCKED: figures.blocked,
+    }
+    return {state: known(telemetry, count, *_STATE_PARTS[state]) for state, count in counts.items()}
