@@ -25,9 +25,10 @@ WORKERS = ("w1", "w2", "w3")
 
 
 class Actions(RuleBasedStateMachine):
-    """Act on one queue; `lab` is the server."""
+    """Act on one queue; `lab` is the server, `driver` what sends the commands and checks what came of them."""
 
     lab: ClassVar[Lab]
+    driver: ClassVar[type[Driver]] = Driver
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,7 +41,7 @@ class Actions(RuleBasedStateMachine):
 
     def _open_anew(self, strict: bool, dispatch: Dispatch) -> None:
         self._contract = partial(machine_contract, strict=strict, dispatch=dispatch)
-        self.drive = Driver(self.lab, machine_contract(strict=strict, dispatch=dispatch))
+        self.drive = self.driver(self.lab, machine_contract(strict=strict, dispatch=dispatch))
         self._executor = Executor(self.drive, self._do, self._claim, self._settlement, self._next)
         self._look("admit")
 

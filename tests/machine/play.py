@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.machine.census import Census
-from tests.machine.driver import Lab
+from tests.machine.driver import Driver, Lab
 from tests.machine.rules import QueueMachine
 
 EXAMPLES = 20
@@ -33,23 +33,28 @@ class Length:
 def play(url: str, source: str, length: Length) -> Census:
     """Run the machine against a library's source; raises what the first run that fails raises, shrunk if asked."""
     lab = Lab.on(url, source)
-    machine = type("QueueMachine", (QueueMachine,), {"lab": lab})
-    phases = (Phase.generate, Phase.shrink) if length.shrinks else (Phase.generate,)
     try:
-        run_state_machine_as_test(
-            machine,
-            settings=settings(
-                max_examples=length.examples,
-                stateful_step_count=length.steps,
-                derandomize=not length.drawn_anew,
-                database=None,
-                deadline=None,
-                phases=phases,
-                suppress_health_check=list(HealthCheck),
-                report_multiple_bugs=False,
-                print_blob=length.drawn_anew,
-            ),
-        )
+        play_on(lab, Driver, length)
     finally:
         lab.close()
     return lab.census
+
+
+def play_on(lab: Lab, driver: type[Driver], length: Length) -> None:
+    """Run the machine on a server, with what checks each command; raises as `play` does."""
+    machine = type("QueueMachine", (QueueMachine,), {"lab": lab, "driver": driver})
+    phases = (Phase.generate, Phase.shrink) if length.shrinks else (Phase.generate,)
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=length.examples,
+            stateful_step_count=length.steps,
+            derandomize=not length.drawn_anew,
+            database=None,
+            deadline=None,
+            phases=phases,
+            suppress_health_check=list(HealthCheck),
+            report_multiple_bugs=False,
+            print_blob=length.drawn_anew,
+        ),
+    )
