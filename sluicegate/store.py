@@ -405,7 +405,7 @@ class Store:
                 under_way = self._start("restore", part)
             if under_way is not None:
                 yield replies.put_back(under_way.answer())
-        except GeneratorExit:
+        except BaseException:
             if under_way is not None:
                 under_way.abandon()
             raise

@@ -417,6 +417,16 @@ def test_a_part_after_another_has_taken_over_is_refused(kept: OpenQueue) -> None
     assert list(kept.store.restore([("1" * 64, "0", "0", "")])) == [("not_restoring", {})]
 
 
+def test_a_file_that_fails_between_two_parts_leaves_the_connection_in_step(kept: OpenQueue) -> None:
+    def parts() -> Iterator[tuple[str, ...]]:
+        yield ("1" * 64, "0", "0", "")
+        raise SnapshotRefused("it was changed while it was read")
+
+    with pytest.raises(SnapshotRefused):
+        list(kept.store.restore(parts()))
+    assert kept.store.observe().gate.readable
+
+
 def test_a_named_queue_is_restored_under_its_own_name(kept: OpenQueue, path: Path) -> None:
     job: Job = kept.started()
     write_snapshot(kept.store, path)
