@@ -14,7 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import structlog
 
-from exporter.families import queue_families
+from exporter.catalogue import QUEUE_FIGURES
+from exporter.lines import Lines
 from exporter.reading import Failure, Reading, Scrape
 from sluicegate.errors import StoreError, StoreUnavailable
 from sluicegate.telemetry import Part, Telemetry
@@ -49,14 +50,14 @@ def _nothing() -> None:
     """Break nothing off: a source without a connection ends by itself."""
 
 
-def _reading_of(queue: str, telemetry: Telemetry) -> Reading:
-    """Make the families of one queue; what is damaged in it is a failure beside them."""
-    families = tuple(queue_families([telemetry]))
+def _reading_of(queue: str, telemetry: Telemetry, lines: Lines[Telemetry]) -> Reading:
+    """Write the lines of one queue; what is damaged in it is a failure beside them."""
+    written = lines.write(telemetry)
     damaged = telemetry.damaged | ({Part.COUNTERS} if telemetry.broken_counters else set())
     if not damaged:
-        return Reading(queue, True, families)
+        return Reading(queue, True, telemetry, written)
     detail = f"damaged by hand, and left out: {', '.join(sorted(damaged))}"
-    return Reading(queue, True, families, Failure.DAMAGED, detail, damaged)
+    return Reading(queue, True, telemetry, written, Failure.DAMAGED, detail, damaged)
 
 
 class Collector:
@@ -74,6 +75,8 @@ class Collector:
         self._sources = dict(sources)
         self._break_off = dict(break_off or {})
         self.budget_s = budget_s
+        # Each is used by the one read of its queue that may be under way.
+        self._lines = {queue: Lines(QUEUE_FIGURES, (queue,)) for queue in self._sources}
         self._threads = ThreadPoolExecutor(max_workers=max(1, len(self._sources)), thread_name_prefix="read")
         self._under_way: dict[str, asyncio.Future[Reading]] = {}
         self._began: dict[str, float] = {}
@@ -87,7 +90,9 @@ class Collector:
         """Read every queue, all at once, and answer within `wait_seconds` (default: the budget)."""
         started = time.monotonic()
         limit = self.budget_s if wait_seconds is None else min(wait_seconds, self.budget_s)
-        readings = await asyncio.gather(*(self._reading(queue, limit) for queue in self._sources))
+        reads = [self._reading(queue, limit) for queue in self._sources]
+        # A task for each costs more than the waiting, and one queue is what most have.
+        readings = [await reads[0]] if len(reads) == 1 else await asyncio.gather(*reads)
         for reading in readings:
             self._say(reading)
         return Scrape(tuple(readings), time.monotonic() - started)
@@ -113,12 +118,12 @@ class Collector:
         return read.result()
 
     def _read(self, queue: str) -> Reading:
-        """Read one queue and make its families; every failure becomes a value, so one queue never blanks another."""
+        """Read one queue and write its lines; every failure becomes a value, so one queue never blanks another."""
         redis_up = False
         try:
             telemetry = self._sources[queue](self.budget_s * READ_SHARE)
             redis_up = True
-            return _reading_of(queue, telemetry)
+            return _reading_of(queue, telemetry, self._lines[queue])
         except StoreError as error:
             failure = Failure.UNAVAILABLE if isinstance(error, StoreUnavailable) else Failure.REJECTED
             return Reading(queue, False, failure=failure, detail=str(error))

@@ -1,4 +1,7 @@
-"""Turn what was read into metric families, fresh for every scrape. Pure."""
+"""Turn what was read into metric families, fresh for every scrape. Pure.
+
+A page is written without them, line by line (see rendering.py); they are what its lines are checked against.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,8 @@ def own_families(scrape: Scrape) -> list[Metric]:
 
 def page(scrape: Scrape) -> list[Metric]:
     """Give all families of a scrape; a queue that could not be read adds no sample and takes none from the others."""
-    return [*merged([reading.families for reading in scrape.readings]), *own_families(scrape)]
+    read = [reading.telemetry for reading in scrape.readings if reading.telemetry is not None]
+    return [*merged([queue_families([telemetry]) for telemetry in read]), *own_families(scrape)]
 
 
 def merged(parts: Sequence[Sequence[Metric]]) -> list[Metric]:

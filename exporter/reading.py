@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from prometheus_client.metrics_core import Metric
-
-from sluicegate.telemetry import Part
+from sluicegate.telemetry import Part, Telemetry
 
 
 class Failure(StrEnum):
@@ -29,7 +27,9 @@ class Reading:
 
     queue: str
     redis_up: bool
-    families: tuple[Metric, ...] = ()
+    telemetry: Telemetry | None = None
+    # The lines of each figure of the catalogue, in its order; none where nothing was read.
+    lines: tuple[str, ...] = ()
     failure: Failure | None = None
     detail: str = ""
     damaged: frozenset[Part] = frozenset()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,10 +14,16 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector as PrometheusCollector
 
-from exporter import rendering
-from exporter.families import own_families, page
-from exporter.reading import Scrape
+from exporter import lines, rendering
+from exporter.app import process_registry
+from exporter.catalogue import QUEUE_FIGURES
+from exporter.families import own_families
+from exporter.families import page as families_of
+from exporter.lines import Lines
+from exporter.reading import Failure, Reading, Scrape
 from exporter.rendering import Renderer
+from tests.unit.exporter.telemetries import BUSY, LINT_FIX
+from tests.unit.exporter.test_app import FULL
 
 ACCEPTS = (
     "",
@@ -81,7 +88,7 @@ def registry_of(given: Sequence[Metric]) -> CollectorRegistry:
 def test_it_writes_what_prometheus_client_writes(accept: str, drawn: list[Metric]) -> None:
     scrape = Scrape((), 0.25)
     encode, content_type = choose_encoder(accept)
-    expected = encode(Fixed([*page(scrape), *drawn]))
+    expected = encode(Fixed([*families_of(scrape), *drawn]))
     renderer = Renderer(registry_of(drawn))
 
     # Made anew, then from what was kept.
@@ -91,18 +98,45 @@ def test_it_writes_what_prometheus_client_writes(accept: str, drawn: list[Metric
 
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rendering, "_MOST_KEPT", 100)
+    monkeypatch.setattr(lines, "_MOST_KEPT", 1000)
     family = Metric("jobs", "Jobs.", "gauge")
     renderer = Renderer(registry_of([family]))
-    for number in range(1000):
+    written = Lines(QUEUE_FIGURES, ("default",))
+    for number in range(300):
         family.samples.clear()
         family.add_sample("jobs", {"job_class": f"class-{number}"}, 1.0)
         page, _ = renderer.render(Scrape((), 0.0), "")
         assert f'jobs{{job_class="class-{number}"}} 1.0\n'.encode() in page
         assert len(renderer._starts) <= 150
+        text = "".join(written.write(replace(FULL, classes={f"class-{number}": LINT_FIX})))
+        assert f'sluicegate_class_jobs{{class="class-{number}",queue="default",state="pending"}} 4.0\n' in text
+        assert sum(len(starts) for _, starts in written._kept) <= 2000
+
+
+@pytest.mark.parametrize("accept", ACCEPTS)
+def test_a_page_of_queues_is_what_prometheus_client_writes_of_their_families(accept: str) -> None:
+    nightly = replace(BUSY, queue="nightly", classes={})
+    failed = Reading("weekly", False, failure=Failure.LATE, detail="no answer")
+    readings = [Reading(one.queue, True, one, Lines(QUEUE_FIGURES, (one.queue,)).write(one)) for one in (FULL, nightly)]
+    scrape = Scrape((*readings, failed), 0.25)
+    still = registry_of(list(process_registry().collect()))
+    encode, content_type = choose_encoder(accept)
+    expected = encode(Fixed([*families_of(scrape), *still.collect()]))
+    renderer = Renderer(still)
+
+    for _ in range(2):
+        assert renderer.render(scrape, accept) == (expected, content_type)
+
+
+def test_a_figure_that_does_not_fit_its_labels_is_an_error_and_no_line() -> None:
+    (figure,) = [one for one in QUEUE_FIGURES if one.name == "sluicegate_jobs"]
+    unfit = replace(figure, read=lambda _: [(("a", "b"), 1.0)])
+    with pytest.raises(ValueError, match="zip"):
+        Lines([unfit], ("default",)).write(FULL)
 
 
 def test_no_family_of_ours_has_a_name_that_a_scheme_would_change() -> None:
-    names = {family.name for family in [*own_families(Scrape((), 0.0)), *page(Scrape((), 0.0))]}
+    names = {family.name for family in [*own_families(Scrape((), 0.0)), *families_of(Scrape((), 0.0))]}
     assert names
     assert all(name.isascii() and name.replace("_", "").isalnum() for name in names)
 

@@ -1,0 +1,67 @@
+"""Write figures as the lines of a page, for every scrape anew, keeping what stays the same between scrapes.
+
+Everything before a value, name and labels, is made once for each combination of label values; what is kept is bounded,
+and given up as a whole when classes come and go for long enough. Use one object in one thread.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Generic
+
+from prometheus_client import utils
+
+from exporter.figure import Figure, Source
+
+# Many times what one queue has.
+_MOST_KEPT = 5_000
+# Go writes an exponent from here on, so prometheus-client does.
+_PLAIN_BELOW = 1e6
+# Untyped.
+_go_number: Callable[[float], str] = utils.floatToGoString
+
+
+class Lines(Generic[Source]):
+    """Write the samples of some figures under the same values of the labels that all of them begin with."""
+
+    def __init__(self, figures: Sequence[Figure[Source]], shared: tuple[str, ...]) -> None:
+        self._shared = shared
+        self._kept: list[tuple[Figure[Source], dict[tuple[str, ...], str]]] = [(figure, {}) for figure in figures]
+
+    def write(self, source: Source) -> tuple[str, ...]:
+        """Give the lines of each figure as one text, in the order of the figures; a value that is no number has none.
+
+        Raises ValueError when a figure's samples don't fit its labels.
+        """
+        if sum(len(starts) for _, starts in self._kept) > _MOST_KEPT:
+            for _, starts in self._kept:
+                starts.clear()
+        return tuple(self._of(figure, starts, source) for figure, starts in self._kept)
+
+    def _of(self, figure: Figure[Source], starts: dict[tuple[str, ...], str], source: Source) -> str:
+        lines = []
+        for values, value in figure.read(source):
+            if value is not None and math.isfinite(value):
+                start = starts.get(values)
+                if start is None:
+                    labels = dict(zip(figure.labels, (*self._shared, *values), strict=True))
+                    start = starts[values] = start_of(figure.sample_name, labels)
+                lines.append(f"{start}{number_of(value)}\n")
+        return "".join(lines)
+
+
+def start_of(name: str, labels: dict[str, str]) -> str:
+    """Give a sample's line up to its value, its labels in the order of their names."""
+    inside = ",".join(f'{label}="{escaped(value)}"' for label, value in sorted(labels.items()))
+    return f"{name}{{{inside}}} " if inside else f"{name} "
+
+
+def number_of(value: float) -> str:
+    """Give a value as prometheus-client writes it."""
+    return repr(float(value)) if -_PLAIN_BELOW < value < _PLAIN_BELOW else _go_number(value)
+
+
+def escaped(text: str) -> str:
+    """Give a label's value, or a help text of OpenMetrics, as it stands between quotes."""
+    return text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
