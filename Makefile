@@ -45,6 +45,7 @@ check: setup ## Check format, lint, types, import directions, generated files an
 generate: setup ## Write everything generated anew: rules, dashboards, the pages of runbooks, and the reference
 	@$(BIN)/python -m sluicegate rules generate
 	@$(BIN)/python -m sluicegate dashboards generate
+	@$(BIN)/python -m sluicegate rules lints > docs/reference/lints.md
 	@$(BIN)/python -m sluicegate exporter reference > docs/reference/metrics.md
 	@$(BIN)/python -m sluicegate.command_reference > docs/reference/commands.md
 	@$(BIN)/python -m sluicegate.settings_reference > docs/reference/settings.md

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -35,6 +36,10 @@ RUNBOOK_OF: dict[SluicegateAction, Runbook] = {
 }
 
 
+# A record's name as it stands in an expression: level, metric, operation, and what is selected.
+_RECORD = re.compile(r"[a-z_]+:[a-z0-9_]+:[a-z]+(?=\{)")
+
+
 @dataclass(frozen=True, slots=True)
 class Alert:
     """Hold one alert of one queue.
@@ -42,7 +47,8 @@ class Alert:
     `signal` names the one figure it watches; `when` is the condition in words, `expression` in PromQL, a guard a line.
     Durations are seconds; `seen_after_s` is what the expression itself needs to notice, `looks_back_s` how far its
     windows reach. Annotations hold no figures, so a repeated notification says the same words. `waits_by_design` says
-    why a page's time is held against no deadline. `cases` are the situations the unit tests are made from.
+    why a page's time is held against no deadline, `waivers` which lints it may ignore and why. `cases` are the
+    situations the unit tests are made from.
     """
 
     name: AlertName
@@ -63,12 +69,18 @@ class Alert:
     seen_after_s: float = 0
     looks_back_s: float = 0
     waits_by_design: str = ""
+    waivers: tuple[tuple[str, str], ...] = ()
     cases: tuple[Case, ...] = field(default=(), repr=False)
 
     @property
     def runbook(self) -> Runbook | None:
         """Name the recovery that the webhook's receiver starts, if any."""
         return RUNBOOK_OF.get(self.action)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Name the records that the expression reads, each once, in their order."""
+        return tuple(dict.fromkeys(_RECORD.findall(self.expression)))
 
     @property
     def labels(self) -> dict[str, str]:

@@ -7,10 +7,16 @@ from typing import Annotated
 
 import typer
 
+from rules.certificate import certify, refusals
+from rules.certificate_shown import certificate_json, certificate_table
 from rules.generate import catalogue, render_all, render_pages
+from rules.lint.check import Surroundings
+from rules.lint.checks import CHECKS
+from rules.lint.linter import lint
+from rules.lint.reference import reference
 from rules.promql import duration
 from rules.promtool import run_tests
-from sluicegate.console import Check, SettingsFile, command_line, write_generated
+from sluicegate.console import AsJson, Check, SettingsFile, command_line, write_generated
 from sluicegate.settings import load
 from sluicegate.tables import table_lines, terminal_width
 
@@ -60,6 +66,48 @@ def run(settings: SettingsFile = None) -> None:
             typer.echo(verdict.output)
     if not all(verdict.passed for verdict in verdicts):
         raise typer.Exit(1)
+
+
+@app.command("certify", epilog="Example: sluicegate rules certify --settings sluicegate.yaml")
+def certified(settings: SettingsFile = None, as_json: AsJson = False) -> None:
+    """Certify how late every page can come, from signal to webhook; exit 1 where too little of a deadline is left."""
+    loaded = load(settings)
+    certificates = certify(loaded)
+    refused = refusals(loaded, certificates)
+    lines = certificate_json(loaded, certificates, refused) if as_json else certificate_table(loaded, certificates)
+    for line in lines:
+        typer.echo(line)
+    for refusal in refused:
+        typer.echo(refusal.sentence, err=True)
+    if refused:
+        raise typer.Exit(1)
+
+
+@app.command(
+    "lint", epilog="Example: sluicegate rules lint rules/generated/sluicegate.rules.yml --runbooks docs/runbooks"
+)
+def linted(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Rule files, judged together.")],
+    settings: SettingsFile = None,
+    runbooks: Annotated[
+        Path | None, typer.Option("--runbooks", metavar="DIR", help="Where the pages lie that runbook_urls lead to.")
+    ] = None,
+) -> None:
+    """Refuse rules that can't fire, fire too late, or wake people for nothing, with exit 1; asks no server."""
+    report = lint(files, Surroundings(load(settings), runbooks))
+    for one in report.refused:
+        typer.echo(f"{one.path}:{one.line}: {one.check}: {one.rule + ': ' if one.rule else ''}{one.text}.")
+    for one, reason in report.waived:
+        typer.echo(f"waived: {one.path}:{one.line}: {one.check}: {one.rule}: {reason}")
+    if report.refused:
+        raise typer.Exit(1)
+    typer.echo(f"{len(CHECKS)} checks found nothing to refuse.")
+
+
+@app.command("lints", epilog="Example: sluicegate rules lints")
+def lint_reference() -> None:
+    """Print the page about every check, as it stands in docs/reference/lints.md."""
+    typer.echo(reference(), nl=False)
 
 
 @app.command(epilog="Example: sluicegate rules show")

@@ -57,6 +57,7 @@ def build(scope: Scope) -> Alert:
         runbook_url=scope.runbook_url(NAME),
         dashboard_url=scope.dashboard_url,
         waits_by_design="a step is given its time first",
+        waivers=(("page-latency", "a step is given its time first"),),
         cases=_cases(),
     )
 
