@@ -20,10 +20,10 @@ from sluicegate.attempt import CALL_GRACE_S, Setting, log_expired
 from sluicegate.clock import Clock, SystemClock
 from sluicegate.errors import StoreError
 from sluicegate.gate import DrainState
+from sluicegate.gate_sentences import opening
 from sluicegate.leases import Leases
 from sluicegate.provider_call import Handler
 from sluicegate.queue_clock import QueueClock
-from sluicegate.remedies import QUEUE_APPLY, QUEUE_INIT
 from sluicegate.replies import Claimed
 from sluicegate.settings import WorkerSettings
 from sluicegate.stop_report import StopReport
@@ -125,7 +125,7 @@ class Worker:
         free = max(0, self._settings.max_inflight - len(self._leases)) if rules is not None else 0
         claimed = await self._claim(free)
         if rules is None:
-            self._say_not_open(claimed)
+            await self._say_not_open()
         for event in claimed.expired:
             log_expired(self._log, event)
         if rules is not None:
@@ -137,12 +137,11 @@ class Worker:
         else:
             await self._work_or_room()
 
-    def _say_not_open(self, claimed: Claimed) -> None:
+    async def _say_not_open(self) -> None:
         """Say once that there is nothing to pull by, and which command changes that."""
         if not self._said_not_open:
+            unblock = opening(await self._link.call(self._store.observe))
             self._said_not_open = True
-            # A queue that was never opened has no epoch; one that lost its contract has.
-            unblock = QUEUE_APPLY if claimed.epoch else QUEUE_INIT
             self._log.warning("queue_not_open", queue=self._store.queue, unblock=unblock)
 
     async def _claim(self, slots: int) -> Claimed:

@@ -268,6 +268,28 @@ def test_a_worker_before_init_pulls_nothing_writes_only_its_presence_and_starts_
         queue.close()
 
 
+@pytest.mark.parametrize(
+    "lost",
+    [("queue:settings",), ("queue:settings", "control:gate", "control:epoch", "drain_state", "admission")],
+    ids=["the contract", "all"],
+)
+def test_a_worker_of_a_queue_that_lost_its_keys_names_both_commands_that_bring_it_back(
+    queue: OpenQueue, lost: tuple[str, ...]
+) -> None:
+    job_id = queue.accepted()
+    queue.client.delete(*lost)
+    with RunningWorker(queue.url, at_once) as worker:
+        said = worker.wait_for("queue_not_open")
+        assert said["unblock"] == (
+            "sluicegate queue apply --settings FILE --as NAME --reason WHY, then "
+            "sluicegate gate open --as NAME --reason WHY"
+        )
+        contract = queue.contract
+        assert queue.store.apply_settings(contract.for_redis(), contract.digest(), "ada", "as it said") == "moved"
+        assert queue.store.order("open", "ada", "as it said").answer == "moved"
+        ends(queue, job_id, "succeeded")
+
+
 def test_an_outage_is_logged_once_and_outlived(queue: OpenQueue) -> None:
     with LossyRelay(queue.url) as relay, RunningWorker(relay.url, at_once) as worker:
         ends(queue, queue.accepted(), "succeeded")
