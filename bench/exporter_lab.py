@@ -1,6 +1,6 @@
 """What the exporter's bench stands on: queues of four depths on one server, exporters as processes, and scrapes.
 
-The queues are filled by submitting: whatever lies in Redis afterwards is what the queue itself put there.
+What lies in the queues is what submitting put there, and copies of it: a test holds them against the invariants.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ SCRAPE_HEADERS = {
     "X-Prometheus-Scrape-Timeout-Seconds": "10",
 }
 _BATCH = 100
+_SUBMITTED = 1000
+_COPIES = 5000
 _STARTS_WITHIN_S = 20.0
 _DEBIAN_PACKAGE = "prometheus-redis-exporter"
 
@@ -48,30 +50,81 @@ def list_of(depth: int) -> str:
     return f"{{{queue_of(depth)}}}:naive-list"
 
 
+# KEYS: the class's index by age, by deadline, the naive list, the queue's own (kept up to some depth).
+# ARGV: prefix, class, first number, count, ids to copy.
+_MULTIPLY = """
+local p, count, originals = ARGV[1], tonumber(ARGV[4]), #ARGV - 4
+local since, due = {}, {}
+for i = 1, originals do
+  since[i] = redis.call('ZSCORE', KEYS[1], ARGV[4 + i])
+  due[i] = redis.call('ZSCORE', KEYS[2], ARGV[4 + i])
+end
+for n = 1, count do
+  local i = (n - 1) % originals + 1
+  local id = ARGV[4 + i] .. '-' .. string.format('%d', tonumber(ARGV[3]) + n)
+  redis.call('COPY', p .. 'job:' .. ARGV[4 + i], p .. 'job:' .. id)
+  redis.call('COPY', p .. 'payload:' .. ARGV[4 + i], p .. 'payload:' .. id)
+  redis.call('ZADD', KEYS[1], since[i], id)
+  redis.call('ZADD', KEYS[2], due[i], id)
+  redis.call('RPUSH', KEYS[3], id)
+  redis.call('RPUSHX', KEYS[4], id)
+end
+redis.call('HINCRBY', p .. 'counters', 'admitted', count)
+redis.call('HINCRBY', p .. 'counters:' .. ARGV[2], 'admitted', count)
+"""
+
+
 def fill(lab: Lab, depths: Sequence[int]) -> None:
-    """Open a queue for each depth and submit that many jobs of three classes, then list their ids."""
-    body: dict[str, Any] = {
-        "classes": {name: {"deadline_s": (number + 1) * 86_400} for number, name in enumerate(CLASSES)},
-        "max_pending": 2 * max(depths),
-        "max_running": 1000,
-        "timings": {"controller_silent_s": 86_400},
-    }
-    contract = Contract.model_validate(body)
+    """Open a queue for each depth and fill it with jobs of three classes, then list their ids.
+
+    Up to a thousand are submitted, the rest are copies of those: records, payloads and places in the indexes.
+    """
     for depth in depths:
         store = Store.connect(lab.url, queue_of(depth), timeout_s=60)
+        contract = contract_of(2 * depth)
         if store.init_queue(contract.for_redis(), contract.digest(), "bench", "a measurement").answer != "moved":
             raise SystemExit("the bench's own server holds a queue already")
-        producer = Producer(store)
-        for start in range(0, depth, _BATCH):
-            count = min(_BATCH, depth - start)
-            jobs = [producer.prepare(CLASSES[(start + n) % len(CLASSES)], "{}") for n in range(count)]
-            decisions = producer.submit_many(jobs)
-            if not all(decision.accepted for decision in decisions):
-                raise SystemExit(f"a job of the bench was refused: {decisions[0].reason}")
-            lab.client.rpush(list_of(depth), *(decision.job_id for decision in decisions))
+        submitted = _submit(lab, store, min(depth, _SUBMITTED), depth)
+        for number, job_class in enumerate(CLASSES):
+            left = depth - min(depth, _SUBMITTED)
+            _multiply(lab, depth, job_class, submitted[job_class], left // 3 + (number < left % 3))
         if store.observe().ready != depth:
             raise SystemExit(f"the queue of {depth} jobs is not {depth} deep")
         store.close()
+
+
+def contract_of(max_pending: int) -> Contract:
+    """Give a contract of three classes that refuses none of the bench's jobs."""
+    body: dict[str, Any] = {
+        "classes": {name: {"deadline_s": (number + 1) * 86_400} for number, name in enumerate(CLASSES)},
+        "max_pending": max_pending,
+        "max_running": 1000,
+        "timings": {"controller_silent_s": 86_400},
+    }
+    return Contract.model_validate(body)
+
+
+def _submit(lab: Lab, store: Store, count: int, depth: int) -> dict[str, list[str]]:
+    """Submit so many jobs and give their ids by class."""
+    producer, ids = Producer(store), {name: list[str]() for name in CLASSES}
+    for start in range(0, count, _BATCH):
+        names = [CLASSES[n % len(CLASSES)] for n in range(start, min(start + _BATCH, count))]
+        decisions = producer.submit_many([producer.prepare(name, "{}") for name in names])
+        for name, decision in zip(names, decisions, strict=True):
+            if not decision.accepted:
+                raise SystemExit(f"a job of the bench was refused: {decision.reason}")
+            ids[name].append(decision.job_id)
+        lab.client.rpush(list_of(depth), *(decision.job_id for decision in decisions))
+    return ids
+
+
+def _multiply(lab: Lab, depth: int, job_class: str, originals: Sequence[str], count: int) -> None:
+    multiply = lab.client.register_script(_MULTIPLY)
+    prefix = f"{{{queue_of(depth)}}}:"
+    indexes = [f"{prefix}queue:fifo:{job_class}:-", f"{prefix}queue:ready:{job_class}:-"]
+    for start in range(0, count, _COPIES):
+        batch = (prefix, job_class, start, min(_COPIES, count - start), *originals)
+        multiply(keys=[*indexes, list_of(depth), f"{prefix}queue:pending"], args=batch)
 
 
 @dataclass(frozen=True, slots=True)
