@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rules.alert import Alert, Severity
+from rules.formats import CHAINED, Format
 from rules.generate import Group, groups
 from rules.promql import number
 from sluicegate.settings import MonitoringSettings, Settings
@@ -78,11 +79,13 @@ class Refusal:
         )
 
 
-def certify(settings: Settings) -> tuple[Certificate, ...]:
-    """Certify every page of the settings' queue."""
+def certify(settings: Settings, shape: Format = Format.PROMETHEUS) -> tuple[Certificate, ...]:
+    """Certify every page of the settings' queue, as one of the formats has its rules evaluated."""
     among = groups(settings)
     return tuple(
-        Certificate(alert, tuple(_terms(settings, group, alert)))
+        Certificate(
+            alert, tuple(_terms(settings, group if shape not in CHAINED else replace(group, records=()), alert))
+        )
         for group in among
         for alert in group.alerts
         if alert.severity is Severity.PAGE

@@ -9,7 +9,8 @@ import typer
 
 from rules.certificate import certify, refusals
 from rules.certificate_shown import certificate_json, certificate_table
-from rules.generate import catalogue, render_all, render_pages
+from rules.formats import FILES, Format, render_format
+from rules.generate import ALERTMANAGER_FILE, catalogue, render_all, render_pages
 from rules.lint.check import Surroundings
 from rules.lint.checks import CHECKS
 from rules.lint.linter import lint
@@ -27,6 +28,7 @@ app = command_line(
 
 _OUT = Path("rules/generated")
 _PAGES = Path("docs/runbooks")
+Shape = Annotated[Format, typer.Option("--format", help="Who evaluates the rules.")]
 
 
 @app.command(epilog="Example: sluicegate rules generate --check")
@@ -47,12 +49,19 @@ def generate(
             "--bearer-token-file", metavar="FILE", help="The file with the webhook's token, for Alertmanager."
         ),
     ] = None,
+    shape: Shape = Format.PROMETHEUS,
     check: Check = False,
 ) -> None:
-    """Write the rule file, its unit tests, alertmanager.yml and a page for every alert."""
+    """Write the rule file, its unit tests, alertmanager.yml and a page for every alert.
+
+    The unit tests are promtool's, so they come with the Prometheus rule file alone.
+    """
     loaded = load(settings)
     pages = runbooks or (_PAGES if out == _OUT else out / "runbooks")
     files = {**render_all(loaded, out, bearer_token_file=bearer_token_file), **render_pages(loaded, pages)}
+    if shape is not Format.PROMETHEUS:
+        kept = {path: text for path, text in files.items() if path.parent != out or path.name == ALERTMANAGER_FILE}
+        files = {out / FILES[shape]: render_format(loaded, shape), **kept}
     write_generated(files, check=check, command="sluicegate rules generate")
 
 
@@ -69,10 +78,10 @@ def run(settings: SettingsFile = None) -> None:
 
 
 @app.command("certify", epilog="Example: sluicegate rules certify --settings sluicegate.yaml")
-def certified(settings: SettingsFile = None, as_json: AsJson = False) -> None:
+def certified(settings: SettingsFile = None, shape: Shape = Format.PROMETHEUS, as_json: AsJson = False) -> None:
     """Certify how late every page can come, from signal to webhook; exit 1 where too little of a deadline is left."""
     loaded = load(settings)
-    certificates = certify(loaded)
+    certificates = certify(loaded, shape)
     refused = refusals(loaded, certificates)
     lines = certificate_json(loaded, certificates, refused) if as_json else certificate_table(loaded, certificates)
     for line in lines:
