@@ -33,10 +33,12 @@ _AT_ONCE = {"2x": 3, "3x": 3, "8x": 3}
 _EXTRA_S = 90
 
 
-def runs(shapes: Sequence[Shape], policies: Sequence[Policy]) -> Iterator[tuple[Shape, Sequence[Policy]]]:
+def runs(
+    shapes: Sequence[Shape], policies: Sequence[Policy], most: int = len(Policy)
+) -> Iterator[tuple[Shape, Sequence[Policy]]]:
     """Give what runs at the same time: less of it where the figures are held against goals, or the load is heavy."""
     for shape in shapes:
-        at_once = min(len(policies), _AT_ONCE.get(shape.name, len(policies)))
+        at_once = min(most, _AT_ONCE.get(shape.name, most))
         for start in range(0, len(policies), at_once):
             yield shape, policies[start : start + at_once]
 
@@ -113,6 +115,7 @@ def main() -> int:
     parser.add_argument("--short", action="store_true", help="one load for some seconds: does it work; no verdict")
     parser.add_argument("--shapes", nargs="*", help="only these: 2x 4x 8x burst")
     parser.add_argument("--policies", nargs="*", type=Policy, default=list(Policy), help="only these")
+    parser.add_argument("--at-once", type=int, default=len(Policy), help="policies at once at most, on a busy machine")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--backlog-limit", type=float, default=0.7, help="of the policy edf-backlog-limit")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the results")
@@ -123,14 +126,16 @@ def main() -> int:
     ]
     scores: list[Score] = []
     with Lab() as lab:
-        for shape, policies in runs(shapes, asked.policies):
+        for shape, policies in runs(shapes, asked.policies, asked.at_once):
             names = ", ".join(policies)
             print(
                 f"[{time.monotonic() - began:6.1f} s] {shape.name} for {shape.lasts_s:g} s: {names}",
                 file=sys.stderr,
                 flush=True,
             )
-            scores += measure(lab, shape, policies, asked.seed, asked.backlog_limit)
+            found = measure(lab, shape, policies, asked.seed, asked.backlog_limit)
+            print("\n".join(list(lines(found))[1:]), file=sys.stderr, flush=True)
+            scores += found
     rows = [] if asked.short else goals(scores)
     title = f"Overload: {SLOTS} slots, {CAPACITY_PER_S:.0f} jobs/s, every duration ÷ {FASTER}"
     write(scores, rows, asked.out, title)

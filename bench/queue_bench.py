@@ -91,10 +91,11 @@ def main() -> int:
     parser.add_argument(
         "--short", action="store_true", help="fewer operations, rounds and kept jobs: a look, no verdict"
     )
+    parser.add_argument("--kept-rounds", type=int, default=2, help="rounds of the million jobs that are kept (2)")
     asked = parser.parse_args()
     rounds = asked.rounds or (2 if asked.short else 5)
     size = Size(600, 12, 4000) if asked.short else Size()
-    kept = Kept(30_000, 2) if asked.short else Kept(1_000_000, min(rounds, 3))
+    kept = Kept(30_000, asked.kept_rounds) if asked.short else Kept(1_000_000, asked.kept_rounds)
     with Lab() as lab:
         server = lab.client.info("server")["redis_version"]
         rows = measure(lab, rounds, size)
