@@ -8,13 +8,13 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from bench.overload.plan import MIX, Ask
+from bench.overload.plan import FASTER, MIX, Ask
 from sluicegate.async_producer import AsyncProducer
 from sluicegate.errors import StoreUnavailable
 from sluicegate.store import Store
 
-# A caller that could not be served any more does not ask again: 2 s ÷ 10, the contract's margin.
-_MARGIN_S = 0.2
+# A caller that could not be served any more does not ask again: the contract's margin.
+_MARGIN_S = 2 / FASTER
 _UNANSWERED_S = 0.1
 
 

@@ -7,14 +7,15 @@ import json
 import signal
 import sys
 
+from bench.overload.plan import FASTER
 from sluicegate import logs
 from sluicegate.job import Call, CallKind, Job
 from sluicegate.settings import WorkerSettings
 from sluicegate.store import Store
 from sluicegate.worker import Worker
 
-# 250 ms ÷ 10, a little more: it costs two calls a worker.
-_SWEEP_MS = 50
+# 250 ms, faster; not more often than this, for it costs two calls a worker.
+_SWEEP_MS = max(50, round(250 / FASTER))
 
 
 async def serve(job: Job, timeout_s: float) -> Call:

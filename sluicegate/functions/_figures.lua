@@ -155,7 +155,7 @@ function F.provider(q, window, damaged)
   return calls, errors, timeouts
 end
 
--- What a class's calls take, in ms: by its last completions, however long ago those of a rare class were; what the
+-- How long a job of a class keeps its slot, in ms: by its last completions, however long ago those of a rare class were; what the
 -- contract expects until there are enough.
 function F.service_ms(q, class)
   local seen = rows_of('HMGET', q.p .. 'service', 'jobs:' .. class, 'ms:' .. class)
@@ -215,11 +215,12 @@ function F.count_call(q, window, kind)
   if kind == '5xx' or kind == 'timeout' then count_in_bucket(q, key, kind) end
 end
 
-function F.count_done(q, class, service_ms)
+-- held_ms: how long the job kept its slot, from its claim on.
+function F.count_done(q, class, service_ms, held_ms)
   local key = q.p .. 'done:' .. F.bucket(q)
   count_in_bucket(q, key, 'jobs')
   count_in_bucket(q, key, 'service_ms', service_ms)
-  if q.s.backlog_limit > 0 then remember_service(q, class, service_ms) end
+  if q.s.backlog_limit > 0 then remember_service(q, class, math.max(service_ms, held_ms)) end
 end
 
 -- As `provider_breached` in policy.py: on too few calls, or too few failed ones, the rates say nothing.

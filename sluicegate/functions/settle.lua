@@ -151,7 +151,10 @@ local function settle_one(q, s)
   else
     state = settle_running(q, s, job)
   end
-  if state == 'succeeded' and not job.canary then F.count_done(q, job.class, s.latency or 0) end
+  if state == 'succeeded' and not job.canary then
+    local held_ms = was == 'running' and q.now - (tonumber(job.started_at) or q.now) or 0
+    F.count_done(q, job.class, s.latency or 0, held_ms)
+  end
   return 'ok', state, job
 end
 

@@ -196,6 +196,14 @@ def test_a_service_time_that_changes_is_followed_within_a_few_predictions_worth(
     assert decisions.index(False) >= 20, "what was seen first has faded"
 
 
+def test_the_time_of_handing_a_job_over_counts_as_well_as_that_of_its_call(open_queue: OpenQueueFunction) -> None:
+    queue = limited(open_queue)
+    job = queue.started("lint-fix")
+    time.sleep(0.15)
+    queue.settle(job, Outcome.SUCCEEDED, call={"kind": CallKind.OK.value, "latency_ms": 10})
+    assert int(queue.client.hget("service", "ms:lint-fix")) >= 150
+
+
 def test_damage_to_the_remembered_service_times_stops_nothing(open_queue: OpenQueueFunction) -> None:
     queue = limited(open_queue)
     queue.client.set("service", "garbage")
