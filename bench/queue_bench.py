@@ -102,10 +102,13 @@ def main() -> int:
         ours, peers = side_by_side(lab, rounds, Share(0.3 if asked.short else 1.0), say)
         bare = bare_json(lab, size)
     rows += peer_rows(ours, peers)
+    found = [peer_json(ours, ""), *(peer_json(peer, PINS[peer.name].package) for peer in peers)]
+    others = [*found, bare, versions_json(server)]
+    # What has been measured is kept, whatever becomes of the long rest.
+    write(rows, others)
     rows += keeping(kept, say)
     rows.sort(key=lambda row: ORDER.index(row.name))
-    found = [peer_json(ours, ""), *(peer_json(peer, PINS[peer.name].package) for peer in peers)]
-    write(rows, [*found, bare, versions_json(server)])
+    write(rows, others)
     _show(rows, ours, peers, server, rounds)
     failed = unexpected(peers)
     for name in failed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import select
 import subprocess
 import sys
 import time
@@ -23,6 +24,7 @@ from sluicegate.producer import Producer
 from sluicegate.store import Store
 
 WORKER_SLOTS = 50
+_ANSWERS_WITHIN_S = 120
 
 
 class Failed(Exception):
@@ -143,6 +145,8 @@ class PeerSubject:
         try:
             self._host.stdin.write(json.dumps({"do": do, **asked}) + "\n")
             self._host.stdin.flush()
+            if not select.select([self._host.stdout], [], [], _ANSWERS_WITHIN_S)[0]:
+                raise Failed(f"{self.name} did not {do} within {_ANSWERS_WITHIN_S} s: {_last_words(self._log)}")
             return dict(json.loads(self._host.stdout.readline()))
         except (OSError, ValueError) as error:
             raise Failed(f"{self.name} did not {do}: {_last_words(self._log)}") from error
