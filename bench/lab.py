@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import redis
 
-from bench.processes import cpu_seconds
+from bench.processes import cpu_seconds, die_with_parent
 from sluicegate.settings import Contract
 from sluicegate.store import Store
 
@@ -53,6 +53,7 @@ class Lab:
         self._process = subprocess.Popen(
             [program, "--port", str(self._port), "--bind", "127.0.0.1", "--save", "", "--dir", str(self._folder)],
             stdout=(self._folder / "log").open("w"),
+            preexec_fn=die_with_parent,  # noqa: PLW1509  # one system call, looked up before the fork
         )
         self.url = f"redis://127.0.0.1:{self._port}/0"
         self.client: Any = redis.Redis.from_url(self.url, decode_responses=True)

@@ -20,6 +20,7 @@ from bench.lab import Lab
 from bench.overload.picture import draw
 from bench.overload.plan import CAPACITY_PER_S, FASTER, SLOTS, Policy, Shape
 from bench.overload.scoring import Score
+from bench.processes import die_with_parent, end_on_sigterm
 from bench.rows import Row
 
 RESULTS = Path("bench-results")
@@ -57,7 +58,16 @@ def measure(lab: Lab, shape: Shape, policies: Sequence[Policy], seed: int, backl
     for policy in policies:
         plan = {"policy": policy.value, "shape": asdict(shape), "seed": seed, "backlog_limit": backlog_limit}
         command = [sys.executable, "-m", "bench.overload.run", lab.url, json.dumps(plan)]
-        processes.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT))
+        processes.append(
+            subprocess.Popen(
+                command,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                cwd=ROOT,
+                preexec_fn=die_with_parent,  # noqa: PLW1509  # one system call, looked up before the fork
+            )
+        )
     scores = []
     try:
         for policy, process in zip(policies, processes, strict=True):
@@ -153,4 +163,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    end_on_sigterm()
     sys.exit(main())

@@ -1,16 +1,31 @@
-"""Look at and end the processes of one worker, forked children and all."""
+"""Start processes that die with the bench; look at and end those of one worker, forked children and all."""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 _GRACE_S = 5.0
 _TICKS = os.sysconf("SC_CLK_TCK")
+_PR_SET_PDEATHSIG = 1
+# Loaded before any fork: between a fork and its exec nothing may be looked up.
+_prctl = ctypes.CDLL(None, use_errno=True).prctl
+
+
+def die_with_parent() -> None:
+    """Ask the kernel to kill this process when its parent ends, however that happens; for `preexec_fn`."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def end_on_sigterm() -> None:
+    """Let SIGTERM end this process as Ctrl-C does, so that what it has started is ended as well."""
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
 
 
 def family(pid: int) -> list[int]:
@@ -48,7 +63,7 @@ def end(process: subprocess.Popen[str]) -> None:
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(_GRACE_S)
     until = time.monotonic() + 1.0
-    while (left := [pid for pid in pids if _lives(pid)]) and time.monotonic() < until:
+    while (left := [pid for pid in pids if lives(pid)]) and time.monotonic() < until:
         time.sleep(0.02)
     for pid in left:
         with contextlib.suppress(ProcessLookupError):
@@ -56,7 +71,8 @@ def end(process: subprocess.Popen[str]) -> None:
     process.wait(_GRACE_S)
 
 
-def _lives(pid: int) -> bool:
+def lives(pid: int) -> bool:
+    """Say whether a process still runs; one that nobody has waited for yet does not."""
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     return False

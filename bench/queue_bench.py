@@ -23,6 +23,7 @@ from bench.keeping import Kept, keeping
 from bench.lab import PAYLOAD, QUEUED_PAYLOAD, Lab
 from bench.peer_rows import peer_json, peer_lines, peer_rows
 from bench.peers.pins import PINS
+from bench.processes import end_on_sigterm
 from bench.producing import CALLERS, Size, bare_callers, concurrently, in_batches, lpush, one_at_a_time
 from bench.rows import Row
 from bench.side_by_side import Measured, Share, side_by_side, unexpected
@@ -130,4 +131,5 @@ def _show(rows: Sequence[Row], ours: Measured, peers: Sequence[Measured], server
 
 
 if __name__ == "__main__":
+    end_on_sigterm()
     sys.exit(main())

@@ -17,7 +17,7 @@ from bench.environments import ROOT, environment
 from bench.lab import CLASS, Lab
 from bench.peers import SLOTS, URL
 from bench.peers.pins import Pin
-from bench.processes import end
+from bench.processes import die_with_parent, end
 from bench.producing import our_callers
 from bench.ticks import VARIABLE
 from sluicegate.producer import Producer
@@ -95,6 +95,7 @@ class Ours:
             text=True,
             cwd=ROOT,
             env={**os.environ, VARIABLE: str(ticks)},
+            preexec_fn=die_with_parent,  # noqa: PLW1509  # one system call, looked up before the fork
         )
 
     def left(self) -> int:
@@ -131,6 +132,7 @@ class PeerSubject:
             text=True,
             cwd=ROOT,
             env=self._environment,
+            preexec_fn=die_with_parent,  # noqa: PLW1509  # one system call, looked up before the fork
         )
         try:
             about = self._ask("about")
@@ -176,6 +178,7 @@ class PeerSubject:
             text=True,
             cwd=ROOT,
             env={**self._environment, VARIABLE: str(ticks)},
+            preexec_fn=die_with_parent,  # noqa: PLW1509  # one system call, looked up before the fork
         )
 
     def left(self) -> int:

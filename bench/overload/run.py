@@ -20,6 +20,7 @@ from bench.overload.calling import Asked, Callers
 from bench.overload.controlling import control
 from bench.overload.plan import SLOTS, Policy, Shape, asks, contract_of
 from bench.overload.scoring import Outcome, Score, score
+from bench.processes import die_with_parent, end_on_sigterm
 from sluicegate.store import Store
 
 _PROCESSES = 2
@@ -47,7 +48,13 @@ def run(url: str, policy: Policy, shape: Shape, seed: int, backlog_limit: float)
 def _slots(url: str, queue: str) -> Iterator[None]:
     command = [sys.executable, "-m", "bench.overload.slots", url, queue, str(SLOTS // _PROCESSES)]
     processes = [
-        subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=ROOT)
+        subprocess.Popen(
+            command,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=ROOT,
+            preexec_fn=die_with_parent,  # noqa: PLW1509  # one system call, looked up before the fork
+        )
         for _ in range(_PROCESSES)
     ]
     try:
@@ -107,4 +114,5 @@ def main(url: str, plan: Mapping[str, Any]) -> None:
 
 
 if __name__ == "__main__":
+    end_on_sigterm()
     main(sys.argv[1], json.loads(sys.argv[2]))

@@ -13,9 +13,10 @@ import pytest
 from bench.keeping import Kept, keeping
 from bench.lab import Lab
 from bench.peers.pins import Pin
-from bench.processes import family
+from bench.processes import family, lives
 from bench.side_by_side import Share, measure_round
 from bench.subjects import Ours
+from tests.queues import wait_until
 
 LIMITED = ("thresholds", "edf-backlog-limit")
 
@@ -70,3 +71,15 @@ def test_the_family_of_a_process_is_what_descends_from_it() -> None:
         subprocess.run(["kill", str(child)], check=True)
         parent.wait(10)
     assert found == [parent.pid, child]
+
+
+def test_what_the_bench_has_started_dies_with_it() -> None:
+    program = "from bench.lab import Lab; lab = Lab(); print(lab._process.pid, flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as bench:
+        assert bench.stdout is not None
+        server = int(bench.stdout.readline())
+        assert lives(server)
+        bench.kill()
+        wait_until(lambda: not lives(server), "the server to be gone")
