@@ -47,7 +47,10 @@ def caller(
     from drill.torture.plan import Plan  # noqa: PLC0415 (as above)
 
     read = Plan.of(json.loads(plan.read_text(encoding="utf-8")))
-    asyncio.run(look_at_all(read, log) if number is None else call(read, number, log))
+    if number is None:
+        look_at_all(read, log)
+    else:
+        asyncio.run(call(read, number, log))
 
 
 def judge(

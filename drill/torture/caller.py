@@ -11,12 +11,13 @@ import json
 import math
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from drill.effects import LineLog
 from drill.torture.contract import CLASSES
-from drill.torture.doors import ACCEPTED, REFUSED, UNANSWERED, Door, Heard, HttpDoor, LibraryDoor, client
+from drill.torture.doors import ACCEPTED, REFUSED, UNANSWERED, Door, Heard, HttpDoor, LibraryDoor, Looks, client
 from drill.torture.plan import Life, Plan, lives
 from sluicegate.async_producer import AsyncProducer
 from sluicegate.store import Store
@@ -151,38 +152,28 @@ async def call(plan: Plan, number: int, log: Path) -> None:
         store.close()
 
 
-async def look_at_all(plan: Plan, log: Path) -> None:
+def look_at_all(plan: Plan, log: Path) -> None:
     """Look at every job of a plan through the API until each is settled or gone, or the time for settling is up.
 
     That time begins when each has been looked at once: how long this takes says something of the machine alone.
     """
-    pen = Pen(log)
+    pen, looks = Pen(log), Looks(plan.api_urls)
     ends_at = math.inf
     open_keys, last = [life.key for life in lives(plan)], dict[str, str]()
-    async with client() as http:
-        door = HttpDoor(http, plan.api_urls)
 
-        async def look(key: str) -> None:
-            asked_at = pen.now()
-            state = await door.state(key)
-            if last.get(key) != state:
-                last[key] = state
-                pen.seen(key, state, asked_at)
+    def look(key: str) -> None:
+        asked_at = pen.now()
+        state = looks.state(key)
+        if last.get(key) != state:
+            last[key] = state
+            pen.seen(key, state, asked_at)
 
+    with ThreadPoolExecutor(_LOOKS_AT_ONCE) as threads:
         while open_keys:
-            await _few_at_once(open_keys, look)
+            for _ in threads.map(look, open_keys):
+                continue  # what went wrong in a thread is raised here
             open_keys = [key for key in open_keys if last[key] not in _SETTLED]
             if time.monotonic() >= ends_at:
                 return
             ends_at = min(ends_at, time.monotonic() + plan.settles_within_s)
-            await asyncio.sleep(_LOOK_AGAIN_S)
-
-
-async def _few_at_once(keys: Iterable[str], look: Callable[[str], Awaitable[None]]) -> None:
-    turns = asyncio.Semaphore(_LOOKS_AT_ONCE)
-
-    async def one(key: str) -> None:
-        async with turns:
-            await look(key)
-
-    await asyncio.gather(*(one(key) for key in keys))
+            time.sleep(_LOOK_AGAIN_S)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import http.client
 import json
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from typing import Protocol
+from urllib.parse import quote
 
 import httpx
 
@@ -55,17 +58,38 @@ class HttpDoor:
             return Heard(UNANSWERED, reason=type(error).__name__, retry_after_s=UNANSWERED_RETRY_S)
         return heard(answer)
 
-    async def state(self, key: str) -> str:
-        """Look at a job: its state, `gone` where there is none, `unanswered`, or what else came."""
+
+class Looks:
+    """Look at jobs through the API, from several threads: a connection each, and no more of a client than it takes."""
+
+    def __init__(self, urls: Sequence[str]) -> None:
+        self._places = cycle([httpx.URL(url) for url in urls])
+        self._own = threading.local()
+
+    def state(self, key: str) -> str:
+        """Give a job's state, `gone` where there is none, `unanswered`, or what else came."""
+        connection = self._connection()
         try:
-            answer = await self._client.get(f"{next(self._urls)}/v1/jobs/{key}")
-        except httpx.HTTPError:
+            connection.request("GET", f"/v1/jobs/{quote(key, safe='')}")
+            answer = connection.getresponse()
+            body = json.loads(answer.read())
+        except (OSError, http.client.HTTPException, ValueError):
+            connection.close()
+            self._own.connection = None
             return UNANSWERED
-        if answer.status_code == 200:
-            return str(answer.json()["state"])
-        if answer.status_code == 404 and answer.json().get("reason") == "no_such_job":
+        if answer.status == 200:
+            return str(body["state"])
+        if answer.status == 404 and body.get("reason") == "no_such_job":
             return "gone"
-        return UNANSWERED if answer.status_code == 503 else f"status {answer.status_code}"
+        return UNANSWERED if answer.status == 503 else f"status {answer.status}"
+
+    def _connection(self) -> http.client.HTTPConnection:
+        connection: http.client.HTTPConnection | None = getattr(self._own, "connection", None)
+        if connection is None:
+            place = next(self._places)
+            connection = http.client.HTTPConnection(place.host, place.port or 80, timeout=_WITHIN_S)
+            self._own.connection = connection
+        return connection
 
 
 class LibraryDoor:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import httpx
 import pytest
 
 from drill.torture.conductor import cut_to
-from drill.torture.doors import ACCEPTED, REFUSED, TROUBLE, UNANSWERED, Heard, canonical, heard, of_decision
+from drill.torture.doors import ACCEPTED, REFUSED, TROUBLE, UNANSWERED, Heard, Looks, canonical, heard, of_decision
 from drill.torture.onlooker import FileSize, newest_file
 from sluicegate import http_answers
 from sluicegate.admission import Decision
@@ -87,3 +89,39 @@ def test_the_file_that_is_written_to_is_the_newest(tmp_path: Path) -> None:
     newest = newest_file(tmp_path)
     assert newest is not None
     assert newest.name == "appendonly.aof.2.incr.aof"
+
+
+class Jobs(BaseHTTPRequestHandler):
+    """Answer as the API does of four jobs, each by its own name."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:  # noqa: N802 (the name that the standard library calls)
+        status, body = {
+            "/v1/jobs/torture%3A1": (200, {"state": "succeeded"}),
+            "/v1/jobs/absent": (404, {"reason": "no_such_job"}),
+            "/v1/jobs/elsewhere": (404, {"reason": "no_such_path"}),
+        }.get(self.path, (503, {"reason": "unanswered"}))
+        text = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *_: object) -> None:
+        return
+
+
+def test_a_look_tells_a_job_from_none_and_both_from_no_answer() -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Jobs)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    looks = Looks([f"http://127.0.0.1:{server.server_port}"])
+    try:
+        told = [looks.state(key) for key in ("torture:1", "absent", "elsewhere", "while it is down", "torture:1")]
+        assert told == ["succeeded", "gone", "status 404", UNANSWERED, "succeeded"]
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+    assert Looks([f"http://127.0.0.1:{server.server_port}"]).state("torture:1") == UNANSWERED
