@@ -17,7 +17,7 @@ from pathlib import Path
 
 from drill.effects import LineLog
 from drill.torture.contract import CLASSES
-from drill.torture.doors import ACCEPTED, REFUSED, UNANSWERED, Door, Heard, HttpDoor, LibraryDoor, Looks, client
+from drill.torture.doors import ACCEPTED, REFUSED, UNANSWERED, Api, Door, Heard, HttpDoor, LibraryDoor
 from drill.torture.plan import Life, Plan, lives
 from sluicegate.async_producer import AsyncProducer
 from sluicegate.store import Store
@@ -141,8 +141,8 @@ async def call(plan: Plan, number: int, log: Path) -> None:
     """Run caller `number`: the first asks through the API, the others through the library."""
     pen = Pen(log)
     if number == 0:
-        async with client() as http:
-            await Caller(plan, number, HttpDoor(http, plan.api_urls), pen).run()
+        with ThreadPoolExecutor(_ASKS_AT_ONCE) as threads:
+            await Caller(plan, number, HttpDoor(Api(plan.api_urls), threads), pen).run()
         return
     store = Store.connect(plan.redis_url)
     try:
@@ -157,13 +157,13 @@ def look_at_all(plan: Plan, log: Path) -> None:
 
     That time begins when each has been looked at once: how long this takes says something of the machine alone.
     """
-    pen, looks = Pen(log), Looks(plan.api_urls)
+    pen, api = Pen(log), Api(plan.api_urls)
     ends_at = math.inf
     open_keys, last = [life.key for life in lives(plan)], dict[str, str]()
 
     def look(key: str) -> None:
         asked_at = pen.now()
-        state = looks.state(key)
+        state = api.state(key)
         if last.get(key) != state:
             last[key] = state
             pen.seen(key, state, asked_at)

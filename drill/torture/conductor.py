@@ -28,7 +28,7 @@ _PERSON_COMES_S = 2.0
 _INCIDENT_MOST_S = 10.0
 _OPEN_WITHIN_S = 30.0
 # Past its last ask a caller on a busy machine may still have some under way.
-_ENDS_WITHIN_S = 60.0
+_ENDS_WITHIN_S = 90.0
 
 
 class Deeds:

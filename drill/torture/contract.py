@@ -54,6 +54,12 @@ def settings_for(redis_url: str, provider_port: int, provider_url: str, workers:
         "second_drain_s": 5.0,
         "run_cooldown_s": 1.0,
     }
+    # A busy machine alone is not to close the gate.
+    body["contract"]["thresholds"] |= {
+        "recovered_age_p95_seconds": 6.0,
+        "reject_age_p95_seconds": 8.0,
+        "drain_age_p95_seconds": 10.0,
+    }
     body["worker"] |= {"max_inflight": SLOTS}
     body["reconcile"] |= {
         "every_s": 0.5,

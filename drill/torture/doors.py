@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import cycle
-from typing import Protocol
-from urllib.parse import quote
-
-import httpx
+from typing import Any, Protocol
+from urllib.parse import quote, urlsplit
 
 from sluicegate.admission import Decision
 from sluicegate.async_producer import AsyncProducer
@@ -40,56 +40,75 @@ class Door(Protocol):
     async def submit(self, job_class: str, payload: dict[str, object], key: str) -> Heard: ...
 
 
-class HttpDoor:
-    """Post to `sluicegate queue serve`; several processes of it are asked in turn."""
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Hold what the API answered; body is None where it was no JSON object."""
 
-    def __init__(self, client: httpx.AsyncClient, urls: Sequence[str]) -> None:
-        self._client = client
-        self._urls = cycle(urls)
-
-    async def submit(self, job_class: str, payload: dict[str, object], key: str) -> Heard:
-        try:
-            answer = await self._client.post(
-                f"{next(self._urls)}/v1/jobs",
-                json={"class": job_class, "payload": payload},
-                headers={"Idempotency-Key": f'"{key}"'},
-            )
-        except httpx.HTTPError as error:
-            return Heard(UNANSWERED, reason=type(error).__name__, retry_after_s=UNANSWERED_RETRY_S)
-        return heard(answer)
+    status: int
+    body: Mapping[str, Any] | None
 
 
-class Looks:
-    """Look at jobs through the API, from several threads: a connection each, and no more of a client than it takes."""
+class Api:
+    """Ask `sluicegate queue serve` from many threads: a connection each, and no more of a client than it takes.
+
+    Several processes of it are asked, each thread its own.
+    """
 
     def __init__(self, urls: Sequence[str]) -> None:
-        self._places = cycle([httpx.URL(url) for url in urls])
+        self._places = cycle([urlsplit(url) for url in urls])
         self._own = threading.local()
 
-    def state(self, key: str) -> str:
-        """Give a job's state, `gone` where there is none, `unanswered`, or what else came."""
+    def ask(self, method: str, path: str, body: str | None = None, **headers: str) -> Answer | str:
+        """Send one request; gives the name of what went wrong where no answer came."""
         connection = self._connection()
         try:
-            connection.request("GET", f"/v1/jobs/{quote(key, safe='')}")
+            connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
             answer = connection.getresponse()
-            body = json.loads(answer.read())
-        except (OSError, http.client.HTTPException, ValueError):
+            text = answer.read()
+        except (OSError, http.client.HTTPException) as error:
             connection.close()
             self._own.connection = None
+            return type(error).__name__
+        try:
+            parsed = json.loads(text)
+        except ValueError:
+            parsed = None
+        return Answer(answer.status, parsed if isinstance(parsed, dict) else None)
+
+    def state(self, key: str) -> str:
+        """Look at a job: its state, `gone` where there is none, `unanswered`, or what else came."""
+        answer = self.ask("GET", f"/v1/jobs/{quote(key, safe='')}")
+        if isinstance(answer, str) or answer.status == 503:
             return UNANSWERED
-        if answer.status == 200:
-            return str(body["state"])
-        if answer.status == 404 and body.get("reason") == "no_such_job":
+        if answer.body is not None and answer.status == 200:
+            return str(answer.body["state"])
+        if answer.body is not None and answer.status == 404 and answer.body.get("reason") == "no_such_job":
             return "gone"
-        return UNANSWERED if answer.status == 503 else f"status {answer.status}"
+        return f"status {answer.status}"
 
     def _connection(self) -> http.client.HTTPConnection:
         connection: http.client.HTTPConnection | None = getattr(self._own, "connection", None)
         if connection is None:
             place = next(self._places)
-            connection = http.client.HTTPConnection(place.host, place.port or 80, timeout=_WITHIN_S)
+            connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=_WITHIN_S)
             self._own.connection = connection
         return connection
+
+
+class HttpDoor:
+    """Post to the API."""
+
+    def __init__(self, api: Api, threads: ThreadPoolExecutor) -> None:
+        self._api = api
+        self._threads = threads
+
+    async def submit(self, job_class: str, payload: dict[str, object], key: str) -> Heard:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._post, job_class, payload, key)
+
+    def _post(self, job_class: str, payload: dict[str, object], key: str) -> Heard:
+        body = json.dumps({"class": job_class, "payload": payload})
+        headers = {"Idempotency_Key": f'"{key}"', "Content_Type": "application/json"}
+        return heard(self._api.ask("POST", "/v1/jobs", body, **headers))
 
 
 class LibraryDoor:
@@ -121,24 +140,17 @@ def of_decision(decision: Decision) -> Heard:
     return Heard(word, decision.job_id, decision.reason, decision.retry_after_s, decision.replayed)
 
 
-def heard(answer: httpx.Response) -> Heard:
+def heard(answer: Answer | str) -> Heard:
     """Read an answer of the API; one that its page does not promise is trouble."""
-    try:
-        body = answer.json()
-    except ValueError:
-        return Heard(TROUBLE, reason=f"status {answer.status_code} without JSON")
-    if not isinstance(body, dict):
-        return Heard(TROUBLE, reason=f"status {answer.status_code} with {type(body).__name__}")
+    if isinstance(answer, str):
+        return Heard(UNANSWERED, reason=answer, retry_after_s=UNANSWERED_RETRY_S)
+    body = answer.body
+    if body is None:
+        return Heard(TROUBLE, reason=f"status {answer.status} without a JSON object")
     if "accepted" in body:
         word = ACCEPTED if body["accepted"] else REFUSED
         return Heard(word, body["job_id"], body["reason"], body["retry_after_s"], body["replayed"])
     reason = str(body.get("reason", ""))
-    if answer.status_code == 503 and reason in ("unanswered", "store_rejected"):
+    if answer.status == 503 and reason in ("unanswered", "store_rejected"):
         return Heard(UNANSWERED, reason=reason, retry_after_s=float(body["retry_after_s"]))
-    return Heard(TROUBLE, reason=f"status {answer.status_code} {reason}".rstrip())
-
-
-def client() -> httpx.AsyncClient:
-    """Give a client for loopback, with room for all that a caller asks at once."""
-    limits = httpx.Limits(max_connections=200, max_keepalive_connections=50)
-    return httpx.AsyncClient(timeout=_WITHIN_S, trust_env=False, limits=limits)
+    return Heard(TROUBLE, reason=f"status {answer.status} {reason}".rstrip())

@@ -7,11 +7,21 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-import httpx
 import pytest
 
 from drill.torture.conductor import cut_to
-from drill.torture.doors import ACCEPTED, REFUSED, TROUBLE, UNANSWERED, Heard, Looks, canonical, heard, of_decision
+from drill.torture.doors import (
+    ACCEPTED,
+    REFUSED,
+    TROUBLE,
+    UNANSWERED,
+    Answer,
+    Api,
+    Heard,
+    canonical,
+    heard,
+    of_decision,
+)
 from drill.torture.onlooker import FileSize, newest_file
 from sluicegate import http_answers
 from sluicegate.admission import Decision
@@ -27,8 +37,9 @@ DECISIONS = [
 ]
 
 
-def response(answer: HttpAnswer) -> httpx.Response:
-    return httpx.Response(answer.status, content=answer.body)
+def response(answer: HttpAnswer) -> Answer:
+    parsed = json.loads(answer.body) if answer.body.startswith(b"{") else None
+    return Answer(answer.status, parsed)
 
 
 @pytest.mark.parametrize("decision", DECISIONS)
@@ -53,6 +64,10 @@ def test_an_answer_without_a_decision_is_unanswered_only_where_callers_are_promi
     answer: HttpAnswer, word: str
 ) -> None:
     assert heard(response(answer)).answer == word
+
+
+def test_a_broken_connection_is_no_answer() -> None:
+    assert heard("ConnectionResetError") == Heard(UNANSWERED, reason="ConnectionResetError", retry_after_s=1.0)
 
 
 def test_an_unanswered_caller_is_told_when_to_come_back() -> None:
@@ -96,12 +111,14 @@ class Jobs(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
 
-    def do_GET(self) -> None:  # noqa: N802 (the name that the standard library calls)
-        status, body = {
+    def do_GET(self) -> None:
+        answers: dict[str, tuple[int, object]] = {
             "/v1/jobs/torture%3A1": (200, {"state": "succeeded"}),
+            "/v1/jobs/nothing": (200, []),
             "/v1/jobs/absent": (404, {"reason": "no_such_job"}),
             "/v1/jobs/elsewhere": (404, {"reason": "no_such_path"}),
-        }.get(self.path, (503, {"reason": "unanswered"}))
+        }
+        status, body = answers.get(self.path, (503, {"reason": "unanswered"}))
         text = json.dumps(body).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(text)))
@@ -116,12 +133,13 @@ def test_a_look_tells_a_job_from_none_and_both_from_no_answer() -> None:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Jobs)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
-    looks = Looks([f"http://127.0.0.1:{server.server_port}"])
+    looks = Api([f"http://127.0.0.1:{server.server_port}"])
     try:
         told = [looks.state(key) for key in ("torture:1", "absent", "elsewhere", "while it is down", "torture:1")]
         assert told == ["succeeded", "gone", "status 404", UNANSWERED, "succeeded"]
+        assert looks.ask("GET", "/v1/jobs/nothing") == Answer(200, None)
     finally:
         server.shutdown()
         server.server_close()
         thread.join()
-    assert Looks([f"http://127.0.0.1:{server.server_port}"]).state("torture:1") == UNANSWERED
+    assert Api([f"http://127.0.0.1:{server.server_port}"]).state("torture:1") == UNANSWERED
