@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import socket
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
@@ -18,8 +18,6 @@ import redis
 
 # redis-py leaves the methods of its connections untyped.
 Connection = Any
-# A connection that answered just now is taken to be whole: to ask the system would cost a tenth of the next call.
-_WHOLE_FOR_S = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +37,9 @@ class Connections:
     def __init__(self, client: redis.Redis, *, keeps: bool) -> None:
         self._pool: Any = client.connection_pool
         self._keeps = keeps
-        self._idle: list[tuple[Connection, float]] = []
+        self._idle: list[Connection] = []
+        # How to see whether anything has come over a connection's socket: redis-py would make that anew for every look.
+        self._looks: dict[Connection, tuple[socket.socket, select.poll]] = {}
         self._timed: set[Connection] = set()
         self._pid = os.getpid()
 
@@ -94,6 +94,7 @@ class Connections:
 
     def _drop(self, connection: Connection) -> None:
         # An answer may still come, and the next command on this connection would get it.
+        self._looks.pop(connection, None)
         connection.disconnect()
         self._pool.release(connection)
 
@@ -110,32 +111,42 @@ class Connections:
 
     def close(self) -> None:
         """Give every idle connection back to the pool; safe twice."""
+        self._looks.clear()
         while self._idle:
-            connection, _ = self._idle.pop()
+            connection = self._idle.pop()
             connection.disconnect()
             self._pool.release(connection)
 
     def _give_back(self, connection: Connection) -> None:
         if self._keeps:
-            self._idle.append((connection, time.monotonic()))
+            self._idle.append(connection)
         else:
             self._pool.release(connection)
 
     def _take(self) -> Connection:
         if self._pid != os.getpid():
             # The parent goes on with its connections; the pool of a child opens its own.
-            self._idle, self._pid = [], os.getpid()
+            self._idle, self._looks, self._pid = [], {}, os.getpid()
         try:
-            connection, answered_at = self._idle.pop()
+            connection = self._idle.pop()
         except IndexError:
             return self._pool.get_connection()
-        if time.monotonic() - answered_at < _WHOLE_FOR_S:
-            return connection
-        try:
-            stale = connection.can_read(timeout=0)
-        except (redis.exceptions.RedisError, OSError):
-            stale = True
-        if stale:
-            # Closed by the server, or answered out of turn.
+        if self._is_stale(connection):
             connection.disconnect()
         return connection
+
+    def _is_stale(self, connection: Connection) -> bool:
+        """Say whether an idle connection was closed by the server, or answered out of turn."""
+        wire = connection._sock
+        if wire.__class__ is not socket.socket:
+            # Of TLS the socket alone does not tell.
+            try:
+                return bool(connection.can_read(timeout=0))
+            except (redis.exceptions.RedisError, OSError):
+                return True
+        known = self._looks.get(connection)
+        if known is None or known[0] is not wire:
+            look = select.poll()
+            look.register(wire, select.POLLIN)
+            known = self._looks[connection] = (wire, look)
+        return bool(known[1].poll(0))
