@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import median
@@ -27,6 +27,7 @@ from sluicegate.store import Store
 
 _PIPELINE = 1000
 _WARM_UP = 50
+_BUSY_BATCHES, _BUSY_LOOKS = 40, 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +67,10 @@ def looking(lab: Lab, rounds: int, size: Size) -> list[Row]:
     for store in stores.values():
         _ms(store.observe, _WARM_UP)
     for _ in range(rounds):
+        seen = _looks_in_turn(stores, size.looks)
         for depth, store in stores.items():
-            lab.client.config_resetstat()
-            took[depth].append(_ms(store.observe, size.looks))
-            spent = lab.client.info("commandstats")["cmdstat_evalsha_ro"]
-            busy[depth].append(spent["usec"] / spent["calls"] / 1000)
+            took[depth].append(median(seen[depth]) * 1000)
+            busy[depth].append(median(_busy_ms(lab, store) for _ in range(_BUSY_BATCHES)))
     scans = [_scan_ms(lab, size.most) for _ in range(2 if size.most < 1_000_000 else 1)]
     for store in stores.values():
         store.close()
@@ -89,6 +89,27 @@ def looking(lab: Lab, rounds: int, size: Size) -> list[Row]:
         *(Row(f"observe_ms:{depth}", took[depth], "ms", None, False, "round trip included") for depth in size.depths),
         *(Row(f"redis_busy_ms:{depth}", busy[depth], "ms", None, False, "") for depth in size.depths),
     ]
+
+
+def _looks_in_turn(stores: Mapping[int, Store], times: int) -> dict[int, list[float]]:
+    """Look at every queue in turn, again and again: whatever else the machine does meets all of them alike."""
+    seen: dict[int, list[float]] = {depth: [] for depth in stores}
+    for _ in range(times):
+        for depth, store in stores.items():
+            began = time.perf_counter()
+            store.observe()
+            seen[depth].append(time.perf_counter() - began)
+    return seen
+
+
+def _busy_ms(lab: Lab, store: Store) -> float:
+    """Give what Redis itself counts for one observe, over a few: its clock runs on where it has to wait for a core."""
+    lab.client.config_resetstat()
+    for _ in range(_BUSY_LOOKS):
+        store.observe()
+    spent = lab.client.info("commandstats")
+    reads = [spent[name] for name in ("cmdstat_fcall_ro", "cmdstat_evalsha_ro", "cmdstat_eval_ro") if name in spent]
+    return float(sum(read["usec"] for read in reads)) / _BUSY_LOOKS / 1000
 
 
 def _scan_ms(lab: Lab, depth: int) -> float:
