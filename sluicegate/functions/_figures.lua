@@ -39,9 +39,9 @@ function F.slack_ms(q, keys, share)
   return slacks and slacks[1]
 end
 
-local function counted(keys)
+local function counted(keys, cards)
   local n = 0
-  for _, key in ipairs(keys) do n = n + redis.call('ZCARD', key) end
+  for _, key in ipairs(keys) do n = n + card(key, cards) end
   return n
 end
 
@@ -102,9 +102,11 @@ function F.unfinished(q)
   return counted(F.deadlines(q))
 end
 
-local function below(keys, bound)
+local function below(keys, bound, cards)
   local n = 0
-  for _, key in ipairs(keys) do n = n + redis.call('ZCOUNT', key, '-inf', '(' .. digits(bound)) end
+  for _, key in ipairs(keys) do
+    if card(key, cards) > 0 then n = n + redis.call('ZCOUNT', key, '-inf', '(' .. digits(bound)) end
+  end
   return n
 end
 

@@ -49,38 +49,39 @@ end
 
 -- Doomed: who can't be done in time any more. No job is started with less than the margin left, and a retry whose time
 -- would leave less is never parked, it expires; one that runs may still be done until its deadline.
-local function doomed(q, class, names)
+local function doomed(q, class, names, cards)
   local p = q.p
   local too_late = q.now + q.s.timings.margin_ms
-  return below(ready_by_deadline(q, class), too_late) + below(family(p .. 'queue:delayed:', names), too_late)
-    + below(family(p .. 'running:', names), q.now)
+  return below(ready_by_deadline(q, class), too_late, cards)
+    + below(family(p .. 'queue:delayed:', names), too_late, cards) + below(family(p .. 'running:', names), q.now, cards)
 end
 
-local function class_figures(q, class, ended, bounds, whole_ms)
+local function class_figures(q, class, body, ended, cards)
   local p, declared, names = q.p, q.s.classes[class], classes_under(q, class)
-  local ages, ready = sets_of(F.ages(q, class))
-  local deadlines, unfinished = sets_of(F.deadlines(q, class))
-  local oldest, running = oldest_of(ages), counted(family(p .. 'running:', names))
-  local delayed = counted(family(p .. 'queue:delayed:', names))
+  local ages, ready = sets_of(F.ages(q, class), cards)
+  local deadlines, unfinished = sets_of(F.deadlines(q, class), cards)
+  local oldest, running = oldest_of(ages), counted(family(p .. 'running:', names), cards)
+  local delayed = counted(family(p .. 'queue:delayed:', names), cards)
   return {
     ready = ready, running = running, delayed = delayed,
-    unknown = counted(family(p .. 'queue:unknown:', names)), blocked = counted(family(p .. 'queue:blocked:', names)),
+    unknown = counted(family(p .. 'queue:unknown:', names), cards),
+    blocked = counted(family(p .. 'queue:blocked:', names), cards),
     inflight = running - (ended[class] or 0),
     ages_ms = ages_at(q, ages, ready, AGE_SHARES), oldest_at = oldest,
-    younger = younger(q, ages, ready, oldest, bounds),
-    slacks_ms = slacks_at(q, deadlines, unfinished, SLACK_SHARES), doomed = doomed(q, class, names),
-    predicted_wait_ms = class_wait_ms(q, class, ready + delayed, whole_ms),
+    younger = younger(q, ages, ready, oldest, body.age_bounds),
+    slacks_ms = slacks_at(q, deadlines, unfinished, SLACK_SHARES), doomed = doomed(q, class, names, cards),
+    predicted_wait_ms = class_wait_ms(q, class, ready + delayed, body.predicted_wait_ms),
     deadline_ms = declared and declared.deadline_ms or nil,
   }
 end
 
 -- A container that lacks what its neighbour holds was damaged by hand, for both are written together. What is read from
 -- it would look better than it is; what holds more than its neighbour only looks worse.
-local function find_lost(q, body)
+local function find_lost(q, body, cards)
   local lost, canaries = body.damaged, body.running_canaries
   for _, pair in ipairs(J.pairs(q)) do
-    local ages = redis.call('ZCARD', q.p .. 'queue:fifo:' .. pair.name)
-    local deadlines = redis.call('ZCARD', q.p .. 'queue:ready:' .. pair.name)
+    local ages = card(q.p .. 'queue:fifo:' .. pair.name, cards)
+    local deadlines = card(q.p .. 'queue:ready:' .. pair.name, cards)
     if ages < deadlines then lost.ready = true elseif ages > deadlines then lost.deadlines = true end
   end
   local sums = { delayed = 0, running = 0, unknown = 0, blocked = 0 }
@@ -137,10 +138,11 @@ function F.observe(q, g)
   body.counters = counters_of(body, p .. 'counters')
   body.kill = text_of(p .. 'kill') or ''
   if not q.s then return body end
-  local ages, ready = sets_of(F.ages(q))
+  local cards = {}
+  local ages, ready = sets_of(F.ages(q), cards)
   local ruling, rules = ages, ready
-  if q.s.dispatch == 'edf' then ruling, rules = sets_of(F.ruling_ages(q)) end
-  local deadlines, unfinished = sets_of(F.deadlines(q))
+  if q.s.dispatch == 'edf' then ruling, rules = sets_of(F.ruling_ages(q), cards) end
+  local deadlines, unfinished = sets_of(F.deadlines(q), cards)
   local done = F.completions(q, body.damaged)
   body.digest, body.ready, body.completions = settings_digest, ready, done
   body.ages_ms, body.oldest_at = ages_at(q, ruling, rules, AGE_SHARES), oldest_of(ages)
@@ -168,13 +170,13 @@ function F.observe(q, g)
   local ended = body.inflight < body.leases and ended_by_class(q) or {}
   body.classes, body.doomed = {}, 0
   local function add(class)
-    local figures = class_figures(q, class, ended, body.age_bounds, body.predicted_wait_ms)
+    local figures = class_figures(q, class, body, ended, cards)
     figures.counters = counters_of(body, p .. 'counters:' .. class)
     body.classes[class], body.doomed = figures, body.doomed + figures.doomed
   end
   for class in pairs(q.s.classes) do add(class) end
   add(OTHER)
-  find_lost(q, body)
+  find_lost(q, body, cards)
   return body
 end
 

@@ -1,14 +1,21 @@
 -- Ranks over several sorted sets together, without merging them: the same cost at any depth.
 
 -- A library has at most 200 local names, so what only this file needs ends with it.
-local sets_of, score_text, nth_score
+local card, sets_of, score_text, nth_score
 
 do
 
-function sets_of(keys)
+-- How many a set holds; `cards` remembers it within one reading, where nothing changes.
+function card(key, cards)
+  local n = cards and cards[key] or redis.call('ZCARD', key)
+  if cards then cards[key] = n end
+  return n
+end
+
+function sets_of(keys, cards)
   local sets, total = {}, 0
   for _, key in ipairs(keys) do
-    local n = redis.call('ZCARD', key)
+    local n = card(key, cards)
     if n > 0 then
       sets[#sets + 1] = { key = key, from = 0, n = n }
       total = total + n

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
-import redis
 
 from drill.server import QueueServer
 from exporter.catalogue import QUEUE_FIGURES
 from sluicegate import functions
 from sluicegate.contract import Dispatch
 from sluicegate.settings import Contract
-from sluicegate.store import Store
-from sluicegate.submission import Submission
-from tests.brute_force import BruteForce, Page, differences, percentile, read_plainly
-from tests.exported import page_of
-from tests.machine.clock import Clock, with_clock
+from tests.brute_force import percentile
+from tests.crowd import Crowd
 from tests.machine.faults import Fault
-from tests.machine.figures import ClockedReader, FiguresDriver, FiguresLab
+from tests.machine.figures import FiguresDriver, FiguresLab
 from tests.machine.play import Length, play_on
 from tests.queues import contract_of
 
@@ -98,41 +92,6 @@ def test_a_fault_planted_in_a_figure_is_found(redis_server: QueueServer, fault: 
         play_figures(redis_server, fault.planted(SOURCE), SHORT)
 
 
-class Crowd:
-    """Hold a queue with many jobs of several classes, whose clock is ours; its figures are compared at will."""
-
-    def __init__(self, url: str, contract: Contract) -> None:
-        self.client: Any = redis.Redis.from_url(url, decode_responses=True)
-        self.client.function_load(with_clock(SOURCE), replace=True)
-        self.clock = Clock(self.client)
-        self.store = Store(self.client, "default")
-        self.contract = contract
-        assert self.store.init_queue(contract.for_redis(), contract.digest(), "ada", "a test").answer == "moved"
-        self.reader = ClockedReader(self.client, url, SOURCE)
-        self._numbers = itertools.count()
-
-    def submit(self, *jobs: tuple[str, int]) -> None:
-        """Submit jobs of a class with so many ms to their deadline each; only a limited backlog may refuse one."""
-        asked = [
-            Submission(f"j{next(self._numbers)}", name, "{}", deadline_in_ms=deadline_ms) for name, deadline_ms in jobs
-        ]
-        decisions = self.store.admit([each.words() for each in asked])
-        assert self.contract.backlog_limit or all(decision.accepted for decision in decisions), decisions
-
-    def wait(self, ms: int) -> None:
-        self.clock.wait(ms)
-
-    def page(self) -> Page:
-        """Give the figures, which must be those of the records."""
-        shown = page_of(self.reader.observe())
-        assert differences(shown, BruteForce(read_plainly(self.client), self.clock.now_ms).page()) == {}
-        return shown
-
-    def close(self) -> None:
-        self.reader.close()
-        self.client.close()
-
-
 @pytest.fixture
 def crowd(server: QueueServer, request: pytest.FixtureRequest) -> Iterator[Crowd]:
     changes = getattr(request, "param", {})
@@ -158,18 +117,8 @@ def test_percentiles_over_many_jobs_of_many_classes_are_exact(crowd: Crowd) -> N
             )
         )
         crowd.wait(draw.choice((0, 1, 700, 9_000)))
-        for job in crowd.store.claim("w1", f"r{draw.random()}", 2).jobs:
-            crowd.store.settle(
-                {
-                    "worker": "w1",
-                    "id": job.job_id,
-                    "fence": str(job.fence),
-                    "request": job.job_id,
-                    "outcome": draw.choice(("succeeded", "not_executed")),
-                    "delay_ms": 50_000,
-                    "call": {"kind": "ok", "latency_ms": 20},
-                }
-            )
+        for job in crowd.claim(2):
+            crowd.settle(job, draw.choice(("succeeded", "not_executed")), delay_ms=50_000)
         crowd.page()
 
 
@@ -208,7 +157,7 @@ def test_ten_thousand_misspelt_classes_are_one_and_their_series_do_not_grow(crow
     few = size()
     for start in range(0, 10_000, 100):
         crowd.submit(*((f'class-{start + number} "quoted\\\n', 900_000) for number in range(100)))
-    page = page_of(crowd.reader.observe())
+    page = crowd.unchecked()
 
     assert {key[1] for key in page if key[0] == "sluicegate_class_jobs"} == {*crowd.contract.classes, "other"}
     assert page["sluicegate_class_jobs", "other", "pending"] == 10_000

@@ -159,3 +159,35 @@ def test_the_ramp_goes_up_in_its_steps_each_after_its_time_and_ends_the_run(open
     assert seen == [10, 50, 100]
     gate = queue.store.observe().gate
     assert (gate.drain_state, gate.ramp_percent, gate.run, gate.rollback_reason) == ("admit", None, None, None)
+
+
+def test_a_run_and_its_steps_are_counted_once_with_the_time_they_took(queue: OpenQueue) -> None:
+    fence = claimed_run(queue)
+    for verb, request in (("fix", "a"), ("recover", "b")):
+        committed(queue, fence, "journal", f"{request}1", verb=verb, phase="started")
+        for _ in range(2):
+            committed(queue, fence, "journal", f"{request}2", verb=verb, phase="done")
+    committed(queue, fence, "journal", "c1", verb="canary", phase="started")
+    wait_until(lambda: queue.store.observe().at_ms > started_at(queue) + 2, "some ms")
+    committed(queue, fence, "rollback", "c2", verb="canary", phase="failed")
+    fence = queue.store.claim_run("e1", "", "").fence
+    committed(queue, fence, "finish", "d1", verb="canary", phase="done")
+
+    counters = queue.counters()
+    steps = {name: count for name, count in counters.items() if name.startswith("steps:")}
+    assert steps == {"steps:fix:done": 1, "steps:recover:done": 1, "steps:canary:rolled_back": 1}
+    assert counters["runs:rolled_back"] == 1
+    assert counters["run_ms:rolled_back"] >= counters["step_ms:canary"] >= 2
+
+
+def test_a_step_in_which_a_person_opens_the_gate_was_interrupted(queue: OpenQueue) -> None:
+    fence = claimed_run(queue)
+    committed(queue, fence, "journal", "a1", verb="fix", phase="started")
+    queue.store.order("open_end_run", "ada", "enough")
+
+    assert queue.counters()["steps:fix:interrupted"] == 1
+    assert queue.counters()["runs:aborted"] == 1
+
+
+def started_at(queue: OpenQueue) -> int:
+    return int(queue.client.hget(run_key(queue), "step_at") or 0)
