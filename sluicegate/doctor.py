@@ -305,6 +305,12 @@ def _keys(seen: Seen) -> Iterator[Finding]:
         hint = "Let that version finish its jobs, then use an empty database or another queue name."
         said = f"{len(old)} keys were written by version 1 of the layout, such as {old[0]}: this version reads none."
         yield Finding(Level.FIX, "layout", said, hint)
+    if lost := seen.strange.lost:
+        job_id, container = lost[0]
+        others = f", nor {len(lost) - 1} others like it" if len(lost) > 1 else ""
+        said = f"Job {job_id} is open by its record, and {container} does not name it: nobody finds it{others}."
+        hint = "`sluicegate queue show JOB` shows it; what is still wanted is to be submitted under another key."
+        yield Finding(Level.FIX, "jobs", said, hint)
     if not seen.strange.wrong:
         yield Finding(Level.OK, "keys", "Every key of the queue is of its type.")
 

@@ -30,16 +30,19 @@ def rows(body: Body, name: str) -> list[Any]:
 class StrangeKeys:
     """Hold the keys of a queue that nothing can read as they are.
 
-    wrong: name, type and the type it should have; old: those of version 1 of the layout.
+    wrong: name, type and the type it should have; old: those of version 1 of the layout; lost: open jobs by id that
+    their container does not name, with that container.
     """
 
     wrong: tuple[tuple[str, str, str], ...] = ()
     old: tuple[str, ...] = ()
+    lost: tuple[tuple[str, str], ...] = ()
 
     def more(self, body: Body) -> StrangeKeys:
         """Add what a further part of the keys brought; one may come twice, for keys move while they are walked."""
         wrong = dict.fromkeys((*self.wrong, *((name, kind, wanted) for name, kind, wanted in rows(body, "wrong"))))
-        return StrangeKeys(tuple(wrong), tuple(dict.fromkeys((*self.old, *rows(body, "old")))))
+        lost = dict.fromkeys((*self.lost, *((job_id, container) for job_id, container in rows(body, "lost"))))
+        return StrangeKeys(tuple(wrong), tuple(dict.fromkeys((*self.old, *rows(body, "old")))), tuple(lost))
 
 
 @dataclass(frozen=True, slots=True)

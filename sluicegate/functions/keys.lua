@@ -31,12 +31,31 @@ local function of_old_layout(key, name, kind)
   return string.sub(name, 1, 5) == 'idem:' and kind == 'hash' and redis.call('HEXISTS', key, 'fp') == 1
 end
 
+-- The container that an open job's record says it is in, or nil for one that is in none: final, refused, damaged. One
+-- that runs gets its place among the leases back from the next sweep.
+local function container_of(job)
+  local state, class = job[1], job[2]
+  if not state or state == 'running' or FINAL[state] or not JOB_MOVES[state] then return nil end
+  if state == 'ready' then
+    return none(job[4] or nil) and 'queue:canary' or 'queue:fifo:' .. (class or '') .. ':' .. (job[3] or '-')
+  end
+  return 'queue:' .. state
+end
+
+-- Whether a container of the right type does not name the job whose record stands in it.
+local function lost(q, key, name)
+  local container = container_of(redis.call('HMGET', key, 'state', 'class', 'cost', 'canary'))
+  local score = container and redis.pcall('ZSCORE', q.p .. container, string.sub(name, 5))
+  return score == false and container or nil
+end
+
 -- wrong_types {cursor, types = {name = type}, families = [[start, end, type]]}: go through the server's keys, about 500 a
--- call, beginning with cursor 0 and ending with it; whose type is another than the names say, and which are of version 1.
--- Read-only. -> {cursor, wrong = [[name, type, wanted]], old = [name]}
+-- call, beginning with cursor 0 and ending with it; whose type is another than the names say, which are of version 1, and
+-- which jobs no container names though their record says so. Read-only.
+-- -> {cursor, wrong = [[name, type, wanted]], old = [name], lost = [[id, container]]}
 function commands.wrong_types(q)
   local page = redis.call('SCAN', q.a.cursor, 'MATCH', quoted(q.p) .. '*', 'COUNT', KEYS_A_CALL)
-  local wrong, old = {}, {}
+  local wrong, old, missing = {}, {}, {}
   for _, key in ipairs(page[2]) do
     local name = string.sub(key, #q.p + 1)
     -- Under the empty prefix there are other queues, and strangers.
@@ -44,8 +63,10 @@ function commands.wrong_types(q)
       local wanted, kind = wanted_type(name, q.a.types, q.a.families), redis.call('TYPE', key).ok
       if wanted and kind ~= wanted and kind ~= 'none' then wrong[#wrong + 1] = { key, kind, wanted } end
       if of_old_layout(key, name, kind) then old[#old + 1] = key end
+      local container = kind == 'hash' and string.sub(name, 1, 4) == 'job:' and lost(q, key, name)
+      if container then missing[#missing + 1] = { string.sub(name, 5), container } end
     end
   end
-  return { cursor = page[1], wrong = wrong, old = old }
+  return { cursor = page[1], wrong = wrong, old = old, lost = missing }
 end
 readonly.wrong_types = true

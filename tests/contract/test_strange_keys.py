@@ -58,7 +58,9 @@ def test_a_queue_that_holds_everything_has_each_key_of_its_type(queue: OpenQueue
     queue.store.order("open", "ada", "go on")
     queue.store.hello("w1", report="action=stop_pull")
     queue.store.kill_switch(on=True, actor="ada", reason="a test")
-    Recovery(queue)
+    recovery = Recovery(queue)
+    recovery.step("recover")
+    recovery.put_canary(1)
     assert queue.client.dbsize() > 1000, "more than the walk takes in at once"
     types = {queue.client.type(key) for key in queue.client.scan_iter()}
     assert types == {kind.value for kind in KeyType}
@@ -94,7 +96,7 @@ def test_a_key_of_another_type_is_named_by_doctor_whatever_it_stops(
     assert f"`RENAME {name} aside:{name}`" in text
     # What the hint says is enough for the queue to go on.
     queue.client.rename(name, f"aside:{name}")
-    assert strange(queue) == StrangeKeys()
+    assert strange(queue).wrong == ()
     assert queue.accepted(job_id="j2")
     assert queue.store.observe().gate.readable
 
@@ -108,6 +110,28 @@ def test_an_index_of_another_type_stops_the_figures_and_doctor_says_so(queue: Op
     assert "WRONGTYPE" in gate.said
     (found,) = findings(queue, "keys")
     assert "queue:leases is of type string, not zset" in found.said
+
+
+LOST = (
+    ("queue:fifo:test-patch:-", "ready"),
+    ("queue:delayed", "delayed"),
+    ("queue:unknown", "unknown"),
+    ("queue:blocked", "blocked"),
+)
+
+
+@pytest.mark.parametrize(("container", "state"), LOST, ids=[state for _, state in LOST])
+def test_a_job_that_its_container_no_longer_names_is_found(queue: OpenQueue, container: str, state: str) -> None:
+    fill(queue, ready=20)
+    job_id = queue.client.zrange(container, 0, 0)[0]
+    assert queue.state(job_id) == state
+    queue.client.zrem(container, job_id)
+    assert strange(queue) == StrangeKeys(lost=((job_id, container),))
+    (finding,) = findings(queue, "jobs")
+    assert finding.level is Level.FIX
+    assert finding.said == f"Job {job_id} is open by its record, and {container} does not name it: nobody finds it."
+    queue.client.delete(container)
+    assert len(strange(queue).lost) >= 1
 
 
 def test_a_journal_is_no_run_and_a_run_no_journal(queue: OpenQueue) -> None:
