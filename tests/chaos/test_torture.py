@@ -69,7 +69,7 @@ def test_300_jobs_with_everysec_report_their_loss_and_open_no_gate(tmp_path: Pat
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(420)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("appendfsync", ["always", "everysec"])
 def test_10_000_jobs_under_kills_keep_every_promise(appendfsync: str, tmp_path: Path) -> None:
     code, output = tortured(tmp_path, "--jobs", "10000", "--appendfsync", appendfsync)
