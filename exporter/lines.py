@@ -28,13 +28,15 @@ class Lines(Generic[Source]):
     def __init__(self, figures: Sequence[Figure[Source]], shared: tuple[str, ...]) -> None:
         self._shared = shared
         self._kept: list[tuple[Figure[Source], dict[tuple[str, ...], str]]] = [(figure, {}) for figure in figures]
+        self._made = 0
 
     def write(self, source: Source) -> tuple[str, ...]:
         """Give the lines of each figure as one text, in the order of the figures; a value that is no number has none.
 
         Raises ValueError when a figure's samples don't fit its labels.
         """
-        if sum(len(starts) for _, starts in self._kept) > _MOST_KEPT:
+        if self._made > _MOST_KEPT:
+            self._made = 0
             for _, starts in self._kept:
                 starts.clear()
         return tuple(self._of(figure, starts, source) for figure, starts in self._kept)
@@ -47,6 +49,7 @@ class Lines(Generic[Source]):
                 if start is None:
                     labels = dict(zip(figure.labels, (*self._shared, *values), strict=True))
                     start = starts[values] = start_of(figure.sample_name, labels)
+                    self._made += 1
                 lines.append(f"{start}{number_of(value)}\n")
         return "".join(lines)
 

@@ -6,7 +6,8 @@ added here. What is kept between scrapes is bounded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
@@ -38,23 +39,23 @@ class Renderer:
         self._readings: dict[str, Lines[Reading]] = {}
         self._page: Lines[Scrape] = Lines(PAGE, ())
         self._build = Lines(BUILD, ()).write(__version__)
-        self._queue_families = queue_families([])
-        self._own_families = own_families(Scrape((), 0.0))
+        self._queue_heads = _heads(queue_families([]))
+        self._own_heads = _heads(own_families(Scrape((), 0.0)))
 
     def render(self, scrape: Scrape, accept: str) -> tuple[bytes, str]:
         """Give the page in the format that was asked for, text or OpenMetrics, and its content type."""
-        encode, content_type = choose_encoder(accept)
+        encode, content_type = _negotiated(accept)
         if "escaping=dots" in content_type or "escaping=values" in content_type:
             # Nobody's default, and they change names.
             return encode(_Families([*page(scrape), *self._process.collect()])), content_type
         open_metrics = content_type.startswith("application/openmetrics-text")
         parts: list[str] = []
         queues = [reading.lines for reading in scrape.readings if reading.lines]
-        for number, one in enumerate(self._queue_families):
-            parts.append(self._head(one, open_metrics=open_metrics))
+        for number, head in enumerate(self._queue_heads[open_metrics]):
+            parts.append(head)
             parts += [lines[number] for lines in queues]
-        for one, text in zip(self._own_families, self._own(scrape), strict=True):
-            parts += (self._head(one, open_metrics=open_metrics), text)
+        for head, text in zip(self._own_heads[open_metrics], self._own(scrape), strict=True):
+            parts += (head, text)
         for one in self._process.collect():
             parts += self._whole(one, open_metrics=open_metrics)
         if open_metrics:
@@ -113,6 +114,17 @@ class _Families(PrometheusCollector):
     def collect(self) -> Iterable[Metric]:
         """Give the families, once a scrape."""
         return self._families
+
+
+@lru_cache(maxsize=64)
+def _negotiated(accept: str) -> tuple[Callable[[PrometheusCollector], bytes], str]:
+    """Give prometheus-client's encoder and the content type; scrapers ask with the same words every time."""
+    return choose_encoder(accept)
+
+
+def _heads(families: Sequence[Metric]) -> dict[bool, list[str]]:
+    """Give the heads of families in both formats, those of OpenMetrics under True."""
+    return {True: [_open_metrics_head(one) for one in families], False: [_family_head(one) for one in families]}
 
 
 def _open_metrics_head(one: Metric) -> str:
