@@ -37,7 +37,8 @@ def build(scope: Scope) -> Alert:
         by_a_person=(
             "List them: `sluicegate queue blocked`.",
             "Read why one is: `sluicegate queue show JOB`.",
-            "Repeat it or give it up: `sluicegate queue retry|fail JOB --as YOU --reason WHY`.",
+            "Repeat it: `sluicegate queue retry JOB --as YOU --reason WHY`.",
+            "Or give it up: `sluicegate queue fail JOB --as YOU --reason WHY`.",
         ),
         runbook_url=scope.runbook_url(NAME),
         dashboard_url=scope.dashboard_url,

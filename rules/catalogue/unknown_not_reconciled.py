@@ -45,7 +45,10 @@ def build(scope: Scope) -> Alert:
         by_a_person=(
             "List them: `sluicegate queue unknown`; each names its job, class and idempotency key.",
             "Ask the provider, or whoever owns the effect, what became of the key.",
-            "Say what you found: `sluicegate queue reconcile JOB --outcome … --as YOU --reason WHY`.",
+            (
+                "Say what you found (succeeded, failed, retry or block): "
+                "`sluicegate queue reconcile JOB --outcome succeeded --as YOU --reason WHY`."
+            ),
         ),
         runbook_url=scope.runbook_url(NAME),
         dashboard_url=scope.dashboard_url,
