@@ -36,7 +36,7 @@ BURST = Shape(
     burst=(3.0, 60 / FASTER, 300 / FASTER),
 )
 # A look at whether all of it works; nothing is steady yet.
-SHORT = (Shape("short", 4, warm_s=100 / FASTER, count_s=100 / FASTER),)
+SHORT = (Shape("short", 4, warm_s=100 / FASTER, count_s=100 / FASTER, tail_s=10 / FASTER),)
 _AT_ONCE = {"2x": 3, "short": 3, "8x": 3}
 _EXTRA_S = 90
 
