@@ -22,7 +22,7 @@ from sluicegate.settings import default_settings
 from sluicegate.store import Store
 from tests.exported import add_reader, reader_url
 
-WITHIN_S = 20.0
+WITHIN_S = 60.0
 COMMAND = [sys.executable, "-m", "sluicegate", "exporter"]
 
 
