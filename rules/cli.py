@@ -15,6 +15,8 @@ from rules.lint.check import Surroundings
 from rules.lint.checks import CHECKS
 from rules.lint.linter import lint
 from rules.lint.reference import reference
+from rules.mutation.reasons import reason
+from rules.mutation.run import LEAST_KILLED, mutate
 from rules.promql import duration
 from rules.promtool import run_tests
 from sluicegate.console import AsJson, Check, SettingsFile, command_line, write_generated
@@ -92,6 +94,26 @@ def certified(settings: SettingsFile = None, shape: Shape = Format.PROMETHEUS, a
         raise typer.Exit(1)
 
 
+@app.command("mutate", epilog="Example: sluicegate rules mutate --only QueueAge")
+def mutated(
+    settings: SettingsFile = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", metavar="WORD", help="Alerts whose name holds this word; repeatable.")
+    ] = None,
+    least: Annotated[
+        float, typer.Option("--least", metavar="SHARE", min=0, max=1, help="Exit 1 under this share of killed mutants.")
+    ] = LEAST_KILLED,
+) -> None:
+    """Make every alert wrong in every way we know, run its tests on each, and list what no test notices."""
+    score = mutate(load(settings), only or ())
+    for mutant in score.survived:
+        typer.echo(f"survived: {mutant.alert.name}: {mutant.operator}: {mutant.change}: {reason(mutant)}")
+    all_of_them = len(score.killed) + len(score.survived)
+    typer.echo(f"{len(score.killed)} of {all_of_them} mutants killed ({score.share:.1%}) in {score.took_s:.0f} s.")
+    if score.share < least:
+        raise typer.Exit(1)
+
+
 @app.command(
     "lint", epilog="Example: sluicegate rules lint rules/generated/sluicegate.rules.yml --runbooks docs/runbooks"
 )
@@ -106,8 +128,8 @@ def linted(
     report = lint(files, Surroundings(load(settings), runbooks))
     for one in report.refused:
         typer.echo(f"{one.path}:{one.line}: {one.check}: {one.rule + ': ' if one.rule else ''}{one.text}.")
-    for one, reason in report.waived:
-        typer.echo(f"waived: {one.path}:{one.line}: {one.check}: {one.rule}: {reason}")
+    for one, why in report.waived:
+        typer.echo(f"waived: {one.path}:{one.line}: {one.check}: {one.rule}: {why}")
     if report.refused:
         raise typer.Exit(1)
     typer.echo(f"{len(CHECKS)} checks found nothing to refuse.")

@@ -51,7 +51,7 @@ def _cases() -> tuple[Case, ...]:
     returns = REJECT_RETURNS_TOTAL
     return (
         Case("four of them", {returns: Signal(_RETURNS)}, fires=True),
-        Case("three of them", {returns: Signal(_RETURNS - 1)}, fires=False),
+        Case("three of them", {returns: Signal(_RETURNS - 1)}, fires=False, before={returns: Signal(0)}),
         Case("many, but long ago", {returns: Signal(99)}, fires=False, before={returns: Signal(99)}),
         Case("no such series", {returns: None}, fires=False),
     )

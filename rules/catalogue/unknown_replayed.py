@@ -58,7 +58,13 @@ def _cases() -> tuple[Case, ...]:
     return (
         Case("one without a record", {left: Signal(1), proven: Signal(0)}, fires=True),
         Case("several, one of them without", {left: Signal(4), proven: Signal(3)}, fires=True),
-        Case("each with its record", {left: Signal(4), proven: Signal(4)}, fires=False),
+        Case(
+            "each with its record",
+            {left: Signal(4), proven: Signal(4)},
+            False,
+            {},
+            {left: Signal(0), proven: Signal(0)},
+        ),
         Case(
             "long ago",
             {left: Signal(3), proven: Signal(2)},

@@ -53,7 +53,7 @@ def _cases(most: int) -> tuple[Case, ...]:
     unknown = jobs(JobState.UNKNOWN)
     return (
         Case("one more than a worker holds", {unknown: Signal(most + 1)}, True, {STATE_LABEL: JobState.UNKNOWN.value}),
-        Case("as many as a worker holds", {unknown: Signal(most)}, fires=False),
+        Case("as many as a worker holds", {unknown: Signal(most)}, fires=False, before={unknown: Signal(0)}),
         Case("many, but for long", {unknown: Signal(most + 7)}, fires=False, before={unknown: Signal(most + 7)}),
         Case("no such series", {unknown: None}, fires=False),
     )
