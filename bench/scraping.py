@@ -77,7 +77,14 @@ def looking(lab: Lab, rounds: int, size: Size) -> list[Row]:
     scanned = median(scans)
     return [
         Row("observe_flat", ratios(took[size.most], took[size.least]), "×", 1.3, False, f"{size.most} : {size.least}"),
-        Row("redis_busy", busy[size.most], "ms", 0.1, False, "Redis' own count for one observe"),
+        Row(
+            "redis_busy",
+            busy[size.most],
+            "ms",
+            0.1,
+            False,
+            "Redis' own count; some 200 commands inside: three ranks of age and slack by class and in all",
+        ),
         Row(
             "observe_vs_scan",
             [one / scanned for one in took[size.most]],
@@ -159,7 +166,7 @@ def scraping(lab: Lab, rounds: int, size: Size) -> list[Row]:
             ours = [_cost(my_scraper, mine, size.scrapes) for _ in range(rounds)]
     http = ratios([one.ms for one in ours], [one.ms for one in theirs]) if theirs else []
     cpu = ratios([one.cpu_ms for one in ours], [one.cpu_ms for one in theirs]) if theirs else []
-    note = missing or "redis_exporter without keys; rendering, then what HTTP costs in Python"
+    note = missing or "redis_exporter without keys; Python: the lines of 400 samples, HTTP, the read and its thread"
     rows = [
         Row("metrics_http", http, "×", 0.5, False, note),
         Row("metrics_cpu", cpu, "×", 0.3, False, note),
