@@ -8,7 +8,7 @@ GENERATED := rules/generated dashboards/generated docs/runbooks docs/reference
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup drill test slow gate-rows scenarios torture-queue bench-queue bench-overload bench-exporter check generate lock fresh clean
+.PHONY: help setup drill test slow gate-rows mutate-lua scenarios torture-queue bench-queue bench-overload bench-exporter check generate lock fresh clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ slow: setup ## Run the tests that are too long for `make test`: every scenario o
 
 gate-rows: setup ## Run every row of the gate's table through the functions, on both servers (minutes); `make test` takes a sample
 	@GATE_ROWS=all $(BIN)/python -m pytest -q -n 2 tests/contract/test_gate_rows.py -k rows_end_as
+
+mutate-lua: setup ## Change every condition of the Lua functions in turn and see whether a test notices; ARGS="--file admit --sample 50"
+	@$(BIN)/python -m tests.mutation $(ARGS)
 
 scenarios: setup ## Run every scenario of the drill, fast, on Redis and on Valkey (about 20 minutes)
 	@scripts/test "slow" tests/e2e/test_drill_scenarios.py $(PYTEST_ARGS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.machine.census import Census
@@ -19,7 +19,7 @@ LONGER = "MACHINE_EXAMPLES"
 
 @dataclass(frozen=True)
 class Length:
-    """Say how many runs of how many rules; `drawn_anew` takes another seed each time.
+    """Say how many runs of how many rules; `drawn_anew` takes another seed each time, and `seed` a chosen one.
 
     Shrinking a failing run takes minutes, so it is left to whoever looks for its cause.
     """
@@ -28,6 +28,7 @@ class Length:
     steps: int = STEPS
     drawn_anew: bool = False
     shrinks: bool = False
+    seed: int = 0
 
 
 def play(url: str, source: str, length: Length) -> Census:
@@ -43,13 +44,15 @@ def play(url: str, source: str, length: Length) -> Census:
 def play_on(lab: Lab, driver: type[Driver], length: Length) -> None:
     """Run the machine on a server, with what checks each command; raises as `play` does."""
     machine = type("QueueMachine", (QueueMachine,), {"lab": lab, "driver": driver})
+    if length.seed:
+        machine = seed(length.seed)(machine)
     phases = (Phase.generate, Phase.shrink) if length.shrinks else (Phase.generate,)
     run_state_machine_as_test(
         machine,
         settings=settings(
             max_examples=length.examples,
             stateful_step_count=length.steps,
-            derandomize=not length.drawn_anew,
+            derandomize=not (length.drawn_anew or length.seed),
             database=None,
             deadline=None,
             phases=phases,

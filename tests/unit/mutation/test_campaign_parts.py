@@ -1,0 +1,98 @@
+"""Which tests are run against a mutant, and how its outcome is judged."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from tests.mutation.choosing import Chooser, Reach
+from tests.mutation.mutants import mutants_of
+from tests.mutation.reasons import Reasons
+from tests.mutation.report import Fate, Outcome, Report
+from tests.mutation.sources import Sources
+
+MUTANT = mutants_of("one.lua", "function f() if a then b() end end", count(1))[0][0]
+NONE = Reasons({})
+LISTED = Reasons({MUTANT.key: "nothing reads it"})
+
+
+def reach(test: str, seconds: float = 1.0, *marks: int) -> Reach:
+    return Reach(test, seconds, frozenset(marks or (MUTANT.mark,)))
+
+
+def chosen(chooser: Chooser, most_s: float = 10) -> list[str]:
+    return [one.test for one in chooser.tests_for(MUTANT, most_s)]
+
+
+def test_only_tests_that_reach_a_mutant_are_run_the_quick_and_the_narrow_ones_first() -> None:
+    marks = (MUTANT.mark, *range(1_000, 1_500))
+    tests = [reach("slow", 5.0), reach("wide", 1.0, *marks), reach("quick"), reach("elsewhere", 1.0, 999_999)]
+    assert chosen(Chooser({one.test: one for one in tests})) == ["quick", "slow", "wide"]
+
+
+def test_a_test_that_found_a_mutant_nearby_comes_first() -> None:
+    chooser = Chooser({name: reach(name, seconds) for name, seconds in (("quick", 1.0), ("finder", 1.5))})
+    assert chosen(chooser) == ["quick", "finder"]
+    chooser.learn(MUTANT, "finder")
+    assert chosen(chooser) == ["finder", "quick"]
+
+
+def test_no_more_tests_are_run_than_fit_in_the_time_but_always_one() -> None:
+    chooser = Chooser({name: reach(name, 3.0) for name in ("a", "b", "c")})
+    assert len(chosen(chooser, 7)) == 2
+    assert len(chosen(chooser, 1)) == 1
+
+
+def outcome(fate: Fate) -> Outcome:
+    return Outcome(MUTANT, fate, "a test", 1, 1)
+
+
+def report(*fates: Fate, reasons: Reasons = NONE) -> Report:
+    return Report(len(fates), [outcome(fate) for fate in fates], reasons)
+
+
+@pytest.mark.parametrize("fate", [Fate.SURVIVED, Fate.UNREACHED, Fate.DOUBTFUL])
+def test_a_survivor_without_a_reason_fails_the_campaign(fate: Fate) -> None:
+    assert not report(*[Fate.KILLED] * 50, fate).passes
+    assert report(*[Fate.KILLED] * 50, fate, reasons=LISTED).passes
+    assert report(*[Fate.KILLED] * 50, Fate.TIMED_OUT).passes
+
+
+def test_too_many_survivors_fail_it_whatever_their_reasons() -> None:
+    assert not report(*[Fate.KILLED] * 18, Fate.SURVIVED, reasons=LISTED).passes
+    assert report(*[Fate.KILLED] * 19, Fate.SURVIVED, reasons=LISTED).passes
+
+
+def test_nothing_tried_is_no_success() -> None:
+    assert not report().passes
+
+
+def test_the_report_names_survivors_and_what_is_listed_in_vain() -> None:
+    gone = ("one.lua", "f", "if c then", "if negated")
+    lines = list(replace(report(Fate.SURVIVED, Fate.KILLED, reasons=LISTED), stale=[gone]).lines())
+    assert f"equivalent {MUTANT}" in lines
+    assert f"LISTED, YET KILLED {MUTANT}" in lines
+    assert "LISTED, YET GONE one.lua | f | if c then | if negated" in lines
+    assert lines[-1].startswith("2 mutants found, 2 tried, 1 killed (50.0%, goal 95%), 1 survive with a reason, 0")
+    assert f"SURVIVOR {MUTANT}" in list(report(Fate.SURVIVED).lines())
+
+
+def test_every_outcome_is_written(tmp_path: Path) -> None:
+    report(Fate.SURVIVED, reasons=LISTED).write(tmp_path / "out" / "one.json")
+    (row,) = json.loads((tmp_path / "out" / "one.json").read_text(encoding="utf-8"))["mutants"]
+    assert (row["file"], row["line"], row["fate"], row["reason"]) == ("one.lua", 1, "survived", "nothing reads it")
+
+
+def test_a_reason_that_says_nothing_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "reasons.yaml"
+    path.write_text("one.lua:\n  f:\n    if a then:\n      if negated:\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="a survivor needs a reason"):
+        Reasons.read(path)
+
+
+def test_every_listed_reason_has_its_mutant() -> None:
+    assert Reasons.read().without_mutant(Sources.read().mutants) == []
