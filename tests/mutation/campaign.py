@@ -98,6 +98,8 @@ class Campaign:
             (name,) = task.tests
             passed = ending.verdict is Verdict.PASSED
             seen[name] = {"digest": digests[name], "seconds": ending.seconds, "marks": ending.marks if passed else []}
+            if ending.verdict is Verdict.BROKEN:
+                raise RuntimeError(f"{name}: the library with marks does not load: {ending.words}")
             if not passed:
                 self.say(f"not used, for it {ending.verdict} with marks: {name} {ending.words[-300:]}")
             if done % 50 == 0:
@@ -109,6 +111,8 @@ class Campaign:
             for name in digests
             if seen[name]["marks"]
         }
+        if not reaches:
+            raise RuntimeError("no test reaches the functions")
         self.say(f"{len(reaches)} tests reach the functions, in {sum(one.seconds for one in reaches.values()):.0f} s")
         return reaches
 
@@ -242,7 +246,7 @@ def _asks_for_redis(item: pytest.Item) -> bool:
 def _carried_out(bench: Any, items: dict[str, pytest.Item], sources: Sources, task: Task) -> Ending:
     chosen = [items[name] for name in task.tests]
     if task.looks:
-        return mapped(bench, chosen[0], sources.with_marks(), MAP_BOUND_S)
+        return mapped(bench, chosen[0], sources.marked_library(), MAP_BOUND_S)
     body = sources.with_mutant(task.mutant) if task.mutant else functions.body()
     return tried(bench, chosen, task.seconds, body)
 

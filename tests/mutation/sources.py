@@ -38,12 +38,16 @@ class Sources:
             mutants += found
         return cls(files, marked, tuple(mutants))
 
-    def with_marks(self) -> str:
-        """Give the body of the library with every mark in it."""
-        body = functions.body()
+    def marked_library(self) -> str:
+        """Give the library with every mark in it.
+
+        It stands in a function of its own: the marks' table would be one local too many beside the library's, of which
+        Lua allows 200.
+        """
+        header, _, rest = functions.library().partition("\n")
         for name, text in self.files.items():
-            body = _replaced(body, text, self.marked[name])
-        return DECLARATION + body
+            rest = _replaced(rest, text, self.marked[name])
+        return f"{header}\n{DECLARATION} (function() {rest}\nend)()\n{REGISTRATION}"
 
     def with_mutant(self, mutant: Mutant) -> str:
         """Give the body of the library with one change in it."""
@@ -56,7 +60,7 @@ def _replaced(body: str, text: str, other: str) -> str:
     return body.replace(text, other)
 
 
-def use(body: str, *, marked: bool = False) -> None:
+def use(body: str) -> None:
     """Let this process load another body from now on; there is no way back, so only a process that ends soon may."""
     patch = pytest.MonkeyPatch()
     patch.setattr(functions, "body", lambda: body)
@@ -69,9 +73,17 @@ def use(body: str, *, marked: bool = False) -> None:
         functions.reading_name,
     ):
         cached.cache_clear()
-    if marked:
-        library = functions.library() + REGISTRATION
-        patch.setattr(functions, "library", lambda: library)
+    _tell_holders(patch)
+
+
+def use_library(library: str) -> None:
+    """Let this process load another library; what runs without one stays as it is."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr(functions, "library", lambda: library)
+    _tell_holders(patch)
+
+
+def _tell_holders(patch: pytest.MonkeyPatch) -> None:
     for module, name in _HOLDERS:
         if module in sys.modules:
             patch.setattr(sys.modules[module], name, functions.library())

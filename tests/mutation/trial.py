@@ -20,9 +20,12 @@ from _pytest.runner import runtestprotocol  # what re-running plugins use too: o
 from drill.server import QueueServer
 from sluicegate import functions
 from tests.mutation.marks import FUNCTION
-from tests.mutation.sources import use
+from tests.mutation.sources import use, use_library
 
 _FIRST_S = 20.0  # what a test may take at the least before it counts as one that never ends
+
+
+Say = Callable[[dict[str, Any]], None]
 
 
 class Verdict(StrEnum):
@@ -69,23 +72,29 @@ def ready(session: pytest.Session, first: Sequence[pytest.Item], last: pytest.It
 
 def tried(bench: Bench, items: Sequence[pytest.Item], seconds: Sequence[float], body: str) -> Ending:
     """Run tests in their order until one fails; each may take some times as long as it took before."""
-    return _in_a_process(bench, lambda say: _run(bench, items, body, say), dict(zip(_ids(items), seconds, strict=True)))
+
+    def work(say: Say) -> None:
+        use(body)
+        _run(bench, items, say)
+
+    return _in_a_process(bench, work, dict(zip(_ids(items), seconds, strict=True)))
 
 
-def mapped(bench: Bench, item: pytest.Item, body: str, bound_s: float) -> Ending:
+def mapped(bench: Bench, item: pytest.Item, library: str, bound_s: float) -> Ending:
     """Run one test against the marked library, and say what it reached."""
-    return _in_a_process(bench, lambda say: _run(bench, [item], body, say, marked=True), {item.nodeid: bound_s})
+
+    def work(say: Say) -> None:
+        use_library(library)
+        _run(bench, [item], say, marked=True)
+
+    return _in_a_process(bench, work, {item.nodeid: bound_s})
 
 
 def _ids(items: Sequence[pytest.Item]) -> list[str]:
     return [item.nodeid for item in items]
 
 
-Say = Callable[[dict[str, Any]], None]
-
-
-def _run(bench: Bench, items: Sequence[pytest.Item], body: str, say: Say, *, marked: bool = False) -> None:
-    use(body, marked=marked)
+def _run(bench: Bench, items: Sequence[pytest.Item], say: Say, *, marked: bool = False) -> None:
     _leave_the_server_alone(bench.server)
     with redis.Redis.from_url(bench.server.url) as client:
         client.flushall()
