@@ -1,4 +1,4 @@
-"""Look at the figures every tick, decide, and apply what the gate allows (SPEC §6)."""
+"""Look at the figures every tick, decide, and apply what the gate allows (contract §6)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SWEEPS_A_TICK = 20
 class Controller:
     """Be the one that tightens at once and loosens by the hysteresis; one of several acts at a time.
 
-    It also opens the run when no webhook did: `run_open_after_s` after a drain that is not pinned (SPEC §7).
+    It also opens the run when no webhook did: `run_open_after_s` after a drain that is not pinned (contract §7).
     """
 
     def __init__(

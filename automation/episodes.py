@@ -1,4 +1,4 @@
-"""Turn alerts into runs: keep every notification, look at open episodes by today's figures (SPEC §7)."""
+"""Turn alerts into runs: keep every notification, look at open episodes by today's figures (contract §7)."""
 
 from __future__ import annotations
 

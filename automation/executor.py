@@ -1,4 +1,4 @@
-"""Carry out the live run, one look at a time, under its fence; any executor goes on where another stopped (SPEC §7)."""
+"""Carry out the live run, one look at a time, under its fence; any executor goes on where one stopped (contract §7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Count what this process does; what lives in Redis is exported by the exporter alone (SPEC §2)."""
+"""Count what this process does; what lives in Redis is exported by the exporter alone (contract §2)."""
 
 from __future__ import annotations
 

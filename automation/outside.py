@@ -1,4 +1,4 @@
-"""Call a system outside: the intent first, the outcome after it, and what follows where the outcome was lost (SPEC §7).
+"""Call a system outside: the intent first, the outcome after it, and what follows where it was lost (contract §7).
 
 All calls of one step carry one idempotency key. Its journal says how far it came, so any executor can go on.
 """

@@ -7,7 +7,7 @@ from pathlib import Path
 SCENARIO = "provider-degradation"
 PROFILE = "full"
 SERVER = "auto"
-# SPEC §8: 12 jobs/s of the three classes.
+# Contract §8: 12 jobs/s of the three classes.
 RATE = "12/s"
 MIX = "lint-fix:70,test-patch:25,refactor-plan:5"
 REPORT_DIR = Path("drill-report")

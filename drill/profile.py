@@ -1,4 +1,4 @@
-"""How fast does a drill run: `full`, or `fast`, where every duration of SPEC §3 to §7 is divided by five?"""
+"""How fast does a drill run: `full`, or `fast`, where every duration of contract §3 to §7 is divided by five?"""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def profile(name: ProfileName) -> Profile:
     return Profile(name, FAST_FACTOR, _fast(settings), _FAST_SLOWNESS, sample_every_s=0.2)
 
 
-# SPEC §8's own figures (12 jobs/s, 0.3 ± 0.1 s of service) stay in the fast profile, the latency does not. A slow call
-# must lie above the canaries' bound, whose floor of 1 s is not divided (test-patch has 36 s ÷ 30 = 1.2 s), and below
+# The load and the service time of contract §8 stay in the fast profile, the latency does not. A slow call must lie
+# above the canaries' bound, whose floor of 1 s is not divided (test-patch has 36 s ÷ 30 = 1.2 s), and below
 # the call's timeout, which is 10 s ÷ 5: slow without being a timeout. With the service time this is 1.45 to 1.75 s,
 # which leaves a busy machine 0.25 s before slow calls become timeouts and drain for another reason than the scenario's.
 _FAST_SLOWNESS = Slowness(1300, 50)

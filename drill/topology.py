@@ -30,8 +30,8 @@ PROVIDER = "provider"
 PROXY = "proxy"
 API = "api"
 EFFECTS_FILE = "provider.jsonl"
-# The environment names that a settings file gives way to (SPEC §10). Empty, they say nothing: a drill must never reach
-# the queue that the shell it was started from points at.
+# The environment names that a settings file gives way to (contract §10). Empty, they say nothing: a drill must never
+# reach the queue that the shell it was started from points at.
 OVERRIDING = (
     "REDIS_URL",
     "REDIS_PASSWORD_FILE",

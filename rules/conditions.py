@@ -20,7 +20,7 @@ def age_expression(scope: Scope, bound: float) -> str:
 
 
 def rate_expression(scope: Scope, rate: Record, bound: float) -> str:
-    """Write rate ≥ `bound` where the window holds a sample and enough failed calls (SPEC §2)."""
+    """Write rate ≥ `bound` where the window holds a sample and enough failed calls (contract §2)."""
     bounds = scope.thresholds
     calls = scope.series(records.PROVIDER_WINDOW_CALLS)
     failed = scope.series(records.PROVIDER_WINDOW_FAILED_CALLS)

@@ -120,7 +120,7 @@ def age_cases(scope: Scope, bound: float) -> tuple[Case, ...]:
 
 
 def rate_cases(scope: Scope, rate: str, bound: float) -> tuple[Case, ...]:
-    """Make the cases of an alert on a provider rate: around its bound and around the sample rule (SPEC §2)."""
+    """Make the cases of an alert on a provider rate: around its bound and around the sample rule (contract §2)."""
     bounds = scope.thresholds
     calls, failed = telemetry.PROVIDER_WINDOW_CALLS, telemetry.PROVIDER_WINDOW_FAILED_CALLS
 

@@ -39,7 +39,7 @@ _UNREADABLE = "the gate's own records cannot be read"
 
 
 def reopen_gate(telemetry: Telemetry, contract: Contract) -> tuple[CheckResult, ...]:
-    """Ask whether the gate may open: green, slack, age, the provider's two rates and duplicates (SPEC §7.7)."""
+    """Ask whether the gate may open: green, slack, age, the provider's two rates and duplicates (contract §7.7)."""
     bounds, gate = contract.thresholds, telemetry.gate
     known = _known(telemetry)
     return (
@@ -70,7 +70,7 @@ def reopen_gate(telemetry: Telemetry, contract: Contract) -> tuple[CheckResult, 
 
 
 def canary_gate(telemetry: Telemetry, contract: Contract, elapsed_s: float = 0.0) -> tuple[CheckResult, ...]:
-    """Ask whether the canaries are green; `elapsed_s` counts from the move into recovering (SPEC §7.5).
+    """Ask whether the canaries are green; `elapsed_s` counts from the move into recovering (contract §7.5).
 
     Without a class that declares a canary it stays inconclusive until a named person has passed the step.
     """
@@ -115,7 +115,7 @@ class Measurement:
 def burn_down_gate(
     measurements: Sequence[Measurement], contract: Contract, now_ms: int | None = None
 ) -> tuple[CheckResult, ...]:
-    """Ask whether the kept backlog burns down; the first measurement is the one at green (SPEC §7.6).
+    """Ask whether the kept backlog burns down; the first measurement is the one at green (contract §7.6).
 
     In each whole window since green the age p95 falls by the declared seconds, or the backlog by the declared share of
     its size at green. It is done once the age is one the reopen gate accepts. `now_ms` is the last measurement's time
@@ -143,7 +143,7 @@ def burn_down_gate(
 
 
 def burn_down_forecast(telemetry: Telemetry, contract: Contract) -> CheckResult:
-    """Set backlog ÷ gross capacity, in seconds, against the longest burn-down allowed (SPEC §7.6)."""
+    """Set backlog ÷ gross capacity, in seconds, against the longest burn-down allowed (contract §7.6)."""
     limit_s = contract.timings.burn_down_max_s
     expected_s = telemetry.unfinished / contract.capacity_per_s
     why = f"{telemetry.unfinished} unfinished jobs ÷ {plain(round(contract.capacity_per_s, 3))} jobs/s"

@@ -1,4 +1,4 @@
-"""Say whether an alert would start a run now, and if not, which rule stands in its way (SPEC §7). Pure.
+"""Say whether an alert would start a run now, and if not, which rule stands in its way (contract §7). Pure.
 
 A named person is bound by none of these but the missing data. What the figures cannot tell (cooldown, runs an hour,
 runs at once, breaker) is said to be unseen and never guessed.

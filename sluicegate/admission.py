@@ -1,4 +1,4 @@
-"""Say what an admission decision is: accepted, or refused with a reason and a time to come back (SPEC §5). Pure."""
+"""Say what an admission decision is: accepted, or refused with a reason and a time to come back (contract §5). Pure."""
 
 from __future__ import annotations
 

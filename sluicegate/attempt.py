@@ -73,7 +73,7 @@ class Attempt:
         return self._with.clock.monotonic() < self._progress_until_s
 
     def stop(self) -> None:
-        """Obey a drain: a call in progress goes on only if its slack exceeds its timeout + the reserve (SPEC §3)."""
+        """Obey a drain: a call in progress goes on only if its slack exceeds its timeout + reserve (contract §3)."""
         remaining_s = self._remaining_s()
         if self._call is None or not self._rules.retry.may_finish_in_drain(remaining_s, self._timeout_s):
             self.cut_short()
@@ -202,7 +202,7 @@ class Attempt:
 
 
 def log_expired(log: FilteringBoundLogger, event: JobEvent) -> None:
-    """Write the event `job_expired` (SPEC §3)."""
+    """Write the event `job_expired` (contract §3)."""
     log.info(
         "job_expired",
         job_id=event.job_id,

@@ -142,12 +142,12 @@ class Contract(Section):
 
     @property
     def capacity_per_s(self) -> float:
-        """Give gross capacity in jobs/s: max_running ÷ mean service seconds (SPEC §5)."""
+        """Give gross capacity in jobs/s: max_running ÷ mean service seconds (contract §5)."""
         return self.max_running / self.expected_service_s
 
     @property
     def effective_max_pending(self) -> int:
-        """Give max_pending, by default min(10,000, capacity × half the shortest deadline) (SPEC §5)."""
+        """Give max_pending, by default min(10,000, capacity × half the shortest deadline) (contract §5)."""
         if self.max_pending is not None:
             return self.max_pending
         return max(1, min(10_000, math.floor(self.capacity_per_s * self.shortest_deadline_s / 2)))
@@ -158,7 +158,7 @@ class Contract(Section):
 
     @property
     def canaries_required(self) -> int:
-        """Give how many canary successes in a row make green (SPEC §7.5)."""
+        """Give how many canary successes in a row make green (contract §7.5)."""
         return max(self.canary_required_ok, len(self.canary_classes))
 
     @property

@@ -1,4 +1,4 @@
-"""Judge from what a server says of itself whether a queue on it keeps what it decides (SPEC §9). Pure.
+"""Judge from what a server says of itself whether a queue on it keeps what it decides (contract §9). Pure.
 
 What a server does not show to this user is said to be unseen, and never taken for sound.
 """

@@ -1,4 +1,4 @@
-"""Say what the gate is: its states, pins and reasons, and how it reads (SPEC §6). Pure.
+"""Say what the gate is: its states, pins and reasons, and how it reads (contract §6). Pure.
 
 `gate_events.py` says what can happen to it, `transition.py` which move may follow which; the functions in
 `functions/` enforce the same, and a test runs both through the same rows.

@@ -1,4 +1,4 @@
-"""Say what can happen to the gate, who asks for it, and what may become of it (SPEC §6, §7). Pure."""
+"""Say what can happen to the gate, who asks for it, and what may become of it (contract §6, §7). Pure."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Overdue:
-    """Find, in a tick, that the run's limit passed by more than its grace: a breach (SPEC §6)."""
+    """Find, in a tick, that the run's limit passed by more than its grace: a breach (contract §6)."""
 
 
 @dataclass(frozen=True, slots=True)

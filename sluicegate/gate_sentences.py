@@ -108,7 +108,7 @@ def opening(telemetry: Telemetry) -> str:
 
 
 def silent(gate: GateView) -> bool:
-    """Say whether an open gate admits nothing: no controller has looked for too long (SPEC §6)."""
+    """Say whether an open gate admits nothing: no controller has looked for too long (contract §6)."""
     return gate.readable and gate.drain_state == DrainState.ADMIT and gate.admission_ratio == 0
 
 

@@ -1,4 +1,4 @@
-"""Say what HTTP answers to a decision and to what went wrong: status, body and headers (SPEC §5). Pure."""
+"""Say what HTTP answers to a decision and to what went wrong: status, body and headers (contract §5). Pure."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class HttpAnswer:
 
 
 def decided(decision: Decision) -> HttpAnswer:
-    """Answer a decision: 202, else 422 for good, 429 for a full class, 503 for the rest (SPEC §5)."""
+    """Answer a decision: 202, else 422 for good, 429 for a full class, 503 for the rest (contract §5)."""
     if decision.accepted:
         return accepted(decision)
     title, why = _refusal(decision.reason)

@@ -1,4 +1,4 @@
-"""Say what a job is, which state may follow which, and what a call's outcome does to it (SPEC §3, §4). Pure."""
+"""Say what a job is, which state may follow which, and what a call's outcome does to it (contract §3, §4). Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class JobState(StrEnum):
 
 FINAL_STATES = frozenset({JobState.SUCCEEDED, JobState.FAILED, JobState.EXPIRED})
 
-# What may follow what; anything else is a bug. `accepted` of SPEC §4 is ready or delayed.
+# What may follow what; anything else is a bug. `accepted` of contract §4 is ready or delayed.
 MOVES: dict[JobState, frozenset[JobState]] = {
     JobState.READY: frozenset({JobState.RUNNING, JobState.EXPIRED}),
     JobState.DELAYED: frozenset({JobState.READY, JobState.EXPIRED}),
@@ -100,7 +100,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class RetryRules:
-    """Hold the bounds of retries, all in seconds (SPEC §3)."""
+    """Hold the bounds of retries, all in seconds (contract §3)."""
 
     margin_s: float
     call_timeout_max_s: float
@@ -110,11 +110,11 @@ class RetryRules:
     backoff_max_s: float
 
     def call_timeout_s(self, remaining_s: float) -> float:
-        """Give min(10, max(1, remaining − 1)) (SPEC §3)."""
+        """Give min(10, max(1, remaining − 1)) (contract §3)."""
         return min(self.call_timeout_max_s, max(self.call_timeout_min_s, remaining_s - self.call_reserve_s))
 
     def may_finish_in_drain(self, remaining_s: float, timeout_s: float) -> bool:
-        """Say whether a call in progress may go on in a drain: its slack exceeds its timeout + 1 s (SPEC §3)."""
+        """Say whether a call in progress may go on in a drain: its slack exceeds its timeout + 1 s (contract §3)."""
         return remaining_s > timeout_s + self.call_reserve_s
 
     def backoff_s(self, tries_before: int, draw: Callable[[], float]) -> float:
@@ -137,7 +137,7 @@ _HTTP_TOO_MANY = 429
 
 
 def settle_after(call: Call, job: Job, rules: RetryRules, draw: Callable[[], float]) -> Settlement:
-    """Say what a call's end does to its job (SPEC §3).
+    """Say what a call's end does to its job (contract §3).
 
     200 is done. 429 and a refused connection were not executed. Where the outcome is ambiguous, `unsafe` becomes
     unknown; everything else is a retry. The functions turn a retry past its deadline into an expiry and one past the

@@ -1,4 +1,4 @@
-"""Decide from the figures alone: admit, reject_new, drain, hold or roll_back (SPEC §6, in its order).
+"""Decide from the figures alone: admit, reject_new, drain, hold or roll_back (contract §6, in its order).
 
 One source of thresholds: the controller, the alert rules, the run's gates and the dashboards all read `Thresholds`.
 """
@@ -135,14 +135,14 @@ def slack_recovered(slack_p10_seconds: float | None, thresholds: Thresholds) -> 
 
 
 def exit_condition_holds(figures: Figures, thresholds: Thresholds) -> bool:
-    """Say whether reject_new may count time towards admit: age and slack both well inside (SPEC §6)."""
+    """Say whether reject_new may count time towards admit: age and slack both well inside (contract §6)."""
     return figures.age_p95_seconds < thresholds.recovered_age_p95_seconds and slack_recovered(
         figures.slack_p10_seconds, thresholds
     )
 
 
 def decide(figures: Figures, thresholds: Thresholds) -> Decision:
-    """Walk the table of SPEC §6 from the top; the first row that matches decides."""
+    """Walk the table of contract §6 from the top; the first row that matches decides."""
     recovering = figures.drain_state is DrainState.RECOVERING
     if figures.duplicates_unacknowledged > 0:
         return Decision(Action.ROLL_BACK, DecisionReason.DUPLICATE_SIDE_EFFECT)

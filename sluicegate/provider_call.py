@@ -83,7 +83,7 @@ def _headers(job: Job) -> dict[str, str]:
 
 
 def kind_of(status: int) -> CallKind:
-    """Sort a status: 200 is done, nothing else is (SPEC §3)."""
+    """Sort a status: 200 is done, nothing else is (contract §3)."""
     if status == 200:
         return CallKind.OK
     return CallKind.STATUS_5XX if 500 <= status <= 599 else CallKind.STATUS_OTHER

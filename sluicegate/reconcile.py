@@ -1,4 +1,4 @@
-"""Move a job out of unknown or blocked by somebody's word: a named person's, or a resolver's (SPEC §4)."""
+"""Move a job out of unknown or blocked by somebody's word: a named person's, or a resolver's (contract §4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settle unknown jobs whose resolver can answer, again and again; leave the others to a person (SPEC §4)."""
+"""Settle unknown jobs whose resolver can answer, again and again; leave the others to a person (contract §4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Put a snapshot back: onto a server without the queue, or beside what a live queue holds (SPEC §7.2, §8).
+"""Put a snapshot back: onto a server without the queue, or beside what a live queue holds (contract §7.2, §8).
 
 The file is checked whole before the first write. Then the gate is closed and marked, jobs and refusals that are not
 there are put back in batches, and the mark goes. Until then nobody opens the gate; the same restore again completes

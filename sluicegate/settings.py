@@ -1,4 +1,4 @@
-"""One settings file for everything: YAML first, then the environment (SPEC §10).
+"""One settings file for everything: YAML first, then the environment (contract §10).
 
 Durations carry their unit in the name (`_s`, `_ms`, `_seconds`), so a profile can make every one of them faster.
 The contract (limits, classes, thresholds, timings) takes effect only through `queue init|apply`, which store it in
@@ -133,7 +133,7 @@ _LEAST = (
 
 
 def default_settings() -> Settings:
-    """Give the drill's settings: the three classes of SPEC §3 and every default."""
+    """Give the drill's settings: the three classes of contract §3 and every default."""
     return Settings.model_validate({"contract": {"classes": DRILL_CLASSES}})
 
 

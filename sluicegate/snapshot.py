@@ -1,4 +1,4 @@
-"""Write a queue down while it lives: what is on file is of one instant, or the file says that it is not (SPEC §7.2).
+"""Write a queue down while it lives: what is on file is of one instant, or the file says it is not (contract §7.2).
 
 No call may look at a whole queue, so jobs are read in ranges, each with its version. Then ids and versions alone are
 walked again, and what differs from the file is read anew, until one whole walk finds no difference. A version never

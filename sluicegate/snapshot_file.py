@@ -1,4 +1,4 @@
-"""Write a snapshot's file: JSON lines in gzip, a header first, a checksum last, in place only when whole (SPEC §7.2).
+"""Write a snapshot's file: JSON lines in gzip, a header first, a checksum last, in place when whole (contract §7.2).
 
 gzip, because on a host that is being rebuilt `zcat FILE | head` works before anything is installed. At zlib's fastest
 level it costs less than half of what reading a job from Redis costs, and leaves about a sixth of the bytes.

@@ -1,4 +1,4 @@
-"""Read a snapshot's file: nothing is given out before all of it was checked (SPEC §7.2).
+"""Read a snapshot's file: nothing is given out before all of it was checked (contract §7.2).
 
 What was cut off, altered, or written by another version is refused as a whole, with the line where it shows.
 """

@@ -1,4 +1,4 @@
-"""Say what became of the leases a worker held when it stopped pulling. The parts add up (SPEC §3)."""
+"""Say what became of the leases a worker held when it stopped pulling. The parts add up (contract §3)."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ _CLOSED_RETRY_S = 30.0
 class Store:
     """Call the function library of one queue; safe to share between threads.
 
-    The store remembers the highest epoch it has seen and sends it along: data that is older answers closed (SPEC §6).
+    The store remembers the highest epoch it has seen and sends it along: older data answers closed (contract §6).
     """
 
     def __init__(self, server: Server | redis.Redis, queue: str, *, read_only: bool = False) -> None:

@@ -1,7 +1,7 @@
 """Every field, figure and record name that leaves this project, each once.
 
-The nine stable fields are a public interface (SPEC §2): never renamed, never prefixed. Percentiles are nearest rank:
-the p-th percentile of n sorted values is value number ceil(p·n) (Hyndman & Fan 1996, definition 1).
+The nine stable fields are a public interface (contract §2): never renamed, never prefixed. Percentiles are nearest
+rank: the p-th percentile of n sorted values is value number ceil(p·n) (Hyndman & Fan 1996, definition 1).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How long does everything in the contract take? Every duration once, in the unit of its name (SPEC §3 to §7)."""
+"""How long does everything in the contract take? Every duration once, in the unit of its name (contract §3 to §7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Say which gate move may follow which: one pure function over (state, event) (SPEC §6, §7).
+"""Say which gate move may follow which: one pure function over (state, event) (contract §6, §7).
 
 Every pair is defined. The functions in `functions/` do the same inside Redis; `tests/contract/test_gate_rows.py` runs
 both through the same rows, and `tests/unit/gate/test_exploration.py` explores this one exhaustively.

@@ -1,4 +1,4 @@
-"""Pull jobs within the gate and the deadlines, and let go of them as the gate asks (SPEC §3).
+"""Pull jobs within the gate and the deadlines, and let go of them as the gate asks (contract §3).
 
 The gate is learnt from the claims alone, at least every 250 ms (with all slots taken a claim asks for no job), so two
 answers can't overtake each other. Workers read the gate and never write it.

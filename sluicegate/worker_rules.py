@@ -20,7 +20,7 @@ class WorkerRules:
 
     @property
     def renew_every_s(self) -> float:
-        """Give a third of the lease (SPEC §4)."""
+        """Give a third of the lease (contract §4)."""
         return self.lease_s / 3
 
 

@@ -15,7 +15,7 @@ _LOOKS_A_WINDOW = 6
 
 
 async def burn_down(turn: Turn) -> Progress:
-    """Measure, judge every whole window since green, and go on once the age is one the gate accepts (SPEC §7.6)."""
+    """Measure, judge every whole window since green, and go on once the age is one the gate accepts (contract §7.6)."""
     now = Measurement.of(turn.telemetry)
     measured = [_measurement(entry.detail) for entry in turn.entries(Phase.PROGRESS)]
     checks = burn_down_gate([*measured, now], turn.context.contract)

@@ -12,7 +12,7 @@ from sluicegate.run_journal import Phase
 
 
 async def canary(turn: Turn) -> Progress:
-    """Keep one canary on its way, in order round the classes, until green or failed (SPEC §7.5)."""
+    """Keep one canary on its way, in order round the classes, until green or failed (contract §7.5)."""
     gate = turn.telemetry.gate
     classes = turn.context.contract.canary_classes
     approved = turn.approved_by()

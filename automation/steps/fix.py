@@ -8,7 +8,7 @@ from runbooks.verbs.fix import Fix, FixBy
 
 
 async def fix(turn: Turn) -> Progress:
-    """Call the hook once, ask the probe, or wait for a person; page until then (SPEC §7.4)."""
+    """Call the hook once, ask the probe, or wait for a person; page until then (contract §7.4)."""
     params = turn.params(Fix)
     approved = turn.approved_by()
     if approved is not None:

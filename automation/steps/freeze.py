@@ -9,7 +9,7 @@ from sluicegate.replies import WorkerView
 
 
 async def freeze(turn: Turn) -> Progress:
-    """Be done when every worker seen lately has confirmed the epoch, or its leases ran out (SPEC §7.1)."""
+    """Be done when every worker seen lately has confirmed the epoch, or its leases ran out (contract §7.1)."""
     seen_ms = turn.context.contract.timings.worker_seen_s * 1000
     opened_at_us = turn.history.run.started_at_ms * 1000
     workers = await asyncio.to_thread(turn.store.workers)

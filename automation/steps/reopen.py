@@ -11,7 +11,7 @@ from sluicegate.telemetry import GateView
 
 
 async def reopen(turn: Turn) -> Progress:
-    """Ask the gate until its time is up; the function checks the same figures again as it opens (SPEC §7.7)."""
+    """Ask the gate until its time is up; the function checks the same figures again as it opens (contract §7.7)."""
     gate = turn.telemetry.gate
     if gate.ramp_percent is None:
         return await _open(turn)

@@ -1,4 +1,4 @@
-"""Be the controller as far as admission goes: look, decide by the stored thresholds, apply (SPEC §6)."""
+"""Be the controller as far as admission goes: look, decide by the stored thresholds, apply (contract §6)."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ MIX = {
     "refactor-plan": JobClass(0.05, 900 / FASTER, 2.05 / FASTER),
 }
 MEAN_S = sum(one.share * one.mean_s for one in MIX.values())
-# Jobs a second that the slots can do, without the time between two jobs (SPEC §5).
+# Jobs a second that the slots can do, without the time between two jobs (contract §5).
 CAPACITY_PER_S = SLOTS / MEAN_S
 # The part of the offered work that is a class's: its fair share of the slots.
 FAIR_SHARE = {name: one.share * one.mean_s / MEAN_S for name, one in MIX.items()}
@@ -47,7 +47,7 @@ class Policy(StrEnum):
 
     FIFO = "fifo"  # no limit; what can't be done in time expires
     BOUNDED = "bounded-fifo"  # at most 10 s of work may wait
-    THRESHOLDS = "thresholds"  # the contract's defaults; the controller closes admission by age and slack (SPEC §6)
+    THRESHOLDS = "thresholds"  # the contract's defaults; the controller closes admission by age and slack (contract §6)
     EDF = "edf"  # earliest deadline first, no limit
     EDF_LIMIT = "edf-backlog-limit"  # the same with a backlog limit for each class
 

@@ -34,7 +34,7 @@ SCENARIOS: dict[str, Scenario] = {
         fails_in_burn_down,
         controller_hung,
         prometheus_down,
-        # The failure-mode matrix of SPEC §8: a queue of 20 jobs, one failure each.
+        # The failure-mode matrix of contract §8: a queue of 20 jobs, one failure each.
         admission_paused,
         killed_unconfirmed,
         rate_limited,

@@ -10,7 +10,7 @@ REJECTED = ("reject_new", "admission_threshold")
 DRAINED = ("drain", "provider_or_queue_age")
 RECOVERING = ("recovering", "run_recover")
 REOPENED = ("admit", "run_reopen")
-# SPEC §8: healthy first, and load goes on afterwards.
+# Contract §8: healthy first, and load goes on afterwards.
 HEALTHY_S = 15
 AFTERWARDS_S = 20
 # The last submission of a phase comes a little before its end, and it is the one that is measured.

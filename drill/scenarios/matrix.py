@@ -1,4 +1,4 @@
-"""What the scenarios of SPEC §8's failure-mode matrix share: a queue of 20 jobs, few parts, and how they begin."""
+"""What the scenarios of contract §8's failure-mode matrix share: a queue of 20 jobs, few parts, and how they begin."""
 
 from __future__ import annotations
 

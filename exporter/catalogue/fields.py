@@ -1,4 +1,4 @@
-"""The nine stable fields (SPEC §2): never renamed, never prefixed."""
+"""The nine stable fields (contract §2): never renamed, never prefixed."""
 
 from __future__ import annotations
 

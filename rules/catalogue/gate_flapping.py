@@ -16,7 +16,7 @@ _WINDOW_IN_RETURN_TIMES = 10
 
 
 def build(scope: Scope) -> Alert:
-    """Build the alert for four returns to reject_new within ten minutes (SPEC §6)."""
+    """Build the alert for four returns to reject_new within ten minutes (contract §6)."""
     window_s = _WINDOW_IN_RETURN_TIMES * scope.settings.contract.timings.reject_return_s
     returns = scope.series(records.REJECT_RETURNS)
     return Alert(

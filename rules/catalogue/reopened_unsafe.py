@@ -16,7 +16,7 @@ NAME = AlertName.REOPENED_UNSAFE
 
 
 def build(scope: Scope) -> Alert:
-    """Build the alert for a breach of row 5 during the ramp that was not rolled back within a few ticks (SPEC §6)."""
+    """Build the alert for a breach of row 5 in the ramp that was not rolled back within a few ticks (contract §6)."""
     bounds, contract = scope.thresholds, scope.settings.contract
     age, slack = bounds.reject_age_p95_seconds, bounds.reject_slack_p10_seconds
     recovering = scope.drain_state(DrainState.RECOVERING)

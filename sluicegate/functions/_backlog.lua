@@ -1,4 +1,4 @@
--- The backlog limit (SPEC §5): what a class may have waiting, by the wait that it predicts. `limit` holds what one call of
+-- The backlog limit (contract §5): what a class may have waiting, by the wait that it predicts. `limit` holds what one call of
 -- admit has looked up, and what it has accepted.
 
 local B = {}

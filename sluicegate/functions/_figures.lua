@@ -1,5 +1,5 @@
 -- What the controller, the run's gate and admission go by: ages, slack, the provider's window, the predicted wait
--- (SPEC §2). What is asked of several indexes together, such as the ages of all pairs, is found without merging them.
+-- (contract §2). What is asked of several indexes together, such as the ages of all pairs, is found without merging them.
 
 -- Nearest rank: the p-th percentile of n sorted values is number ceil(p n). Ages ascend as eligible-since descends; one
 -- from the future is 0.
@@ -235,7 +235,7 @@ local function provider_breached(q, g)
   return errors / calls >= bounds.drain_provider_5xx_rate or timeouts / calls >= bounds.drain_provider_timeout_rate
 end
 
--- The run's gate (SPEC §7.7), of this instant: green is checked by the caller. A provider that fails again may not be
+-- The run's gate (contract §7.7), of this instant: green is checked by the caller. A provider that fails again may not be
 -- opened to between two looks of the controller: its failed jobs wait for their retry, so neither age nor slack tells.
 function F.reopening_passes(q, g)
   local bounds = q.s.thresholds

@@ -1,4 +1,4 @@
--- The gate: how it reads, and the only code that writes it (SPEC §6). The same rules as sluicegate/transition.py.
+-- The gate: how it reads, and the only code that writes it (contract §6). The same rules as sluicegate/transition.py.
 
 local TIGHTNESS = { admit = 0, reject_new = 1, recovering = 2, drain = 3 }
 

@@ -1,4 +1,4 @@
--- Jobs and their containers: the only code that moves a job from one state to another (SPEC §4).
+-- Jobs and their containers: the only code that moves a job from one state to another (contract §4).
 --
 -- One hash, job:{id}, is the job, its decision and its ledger entry: the id is the idempotency key. A refusal is such a
 -- hash, too, in the state `refused`, which is no job's state. Every field is at most 64 bytes long, so the hash stays one

@@ -1,5 +1,5 @@
 -- Everything the exporter shows of one queue, of one instant: by rank and by count on the indexes, so at the same cost at
--- any depth (SPEC §2).
+-- any depth (contract §2).
 
 -- A library has at most 200 local names, so those of this file end with it.
 do

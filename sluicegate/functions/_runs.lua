@@ -1,4 +1,4 @@
--- Runs: one lock-holding run a queue, its fence, its journal (SPEC §7).
+-- Runs: one lock-holding run a queue, its fence, its journal (contract §7).
 
 function R.journal(q, id, entry)
   put('XADD', q.p .. 'run:' .. id .. ':journal', '*', 'at', digits(q.now), 'seq', tostring(entry.seq or 0), 'verb',

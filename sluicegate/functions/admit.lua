@@ -1,5 +1,5 @@
 -- admit (id, class, fp, payload, wishes)*: decide, store the decision, enqueue; atomic for each job. The rules run in one
--- fixed order (SPEC §5). At most 100 jobs a call. The id is the idempotency key. wishes is '' or
+-- fixed order (contract §5). At most 100 jobs a call. The id is the idempotency key. wishes is '' or
 -- `deadline_ms deadline_in_ms cost_class`: an instant, a time from now (with both 0 the deadline is the class's), a cost
 -- class ('' for the class's).
 -- -> epoch, then for each job its verdict: 1 accepted, 0 refused, + 2 where it was stored before; a refusal is followed

@@ -1,5 +1,5 @@
 -- notify {source, group, alerts = [{fingerprint, status, starts_at, ends_at, name, runbook, labels}]}: keep one
--- notification and open, touch or close the episode of each alert. A firing is a hint, a resolved only closes (SPEC §7).
+-- notification and open, touch or close the episode of each alert. A firing is a hint, a resolved only closes (contract §7).
 -- -> {event, episodes = [{id, number, state, new}]}
 
 -- A contract that was applied before this was a setting does not say it.

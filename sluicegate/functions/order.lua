@@ -1,4 +1,4 @@
--- order {order, actor, reason, pin, request}: carry out what a named person asks of the gate (SPEC §6, "Named persons").
+-- order {order, actor, reason, pin, request}: carry out what a named person asks of the gate (contract §6, "Named persons").
 -- order: open | open_end_run | drain | reject | hold | release | abort | acknowledge.
 -- -> {answer = moved | unchanged | run_live | duplicates | unreadable | restoring, drain_state, pin, epoch, acknowledged, run}
 

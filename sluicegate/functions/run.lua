@@ -1,5 +1,5 @@
 -- open_run {runbook, trigger = webhook | timer | person, run, actor, reason, confirmed, digest, episode}: ask for a
--- lock-holding run. Opening drain-and-recover is its freeze, in this one function (SPEC §7).
+-- lock-holding run. Opening drain-and-recover is its freeze, in this one function (contract §7).
 -- -> {answer = moved | attached | suppressed | waiting | refused | run_live | duplicates | unreadable, run, why, epoch}
 
 local function answer_run(g, answer, why)

@@ -1,4 +1,4 @@
--- What a snapshot is made of (SPEC §7.2), read in ranges: no call looks at more than 125 ids, nor gives more than about
+-- What a snapshot is made of (contract §7.2), read in ranges: no call looks at more than 125 ids, nor gives more than about
 -- 256 KB of payloads, so none holds the server up. What moves while the ranges are read shows in its version.
 
 local CONTAINERS = { 'queue:delayed', 'queue:leases', 'queue:unknown', 'queue:blocked' }

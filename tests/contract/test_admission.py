@@ -1,4 +1,4 @@
-"""Admission on real servers: durable decisions, refusals with their times, and what a repeat changes (SPEC §5)."""
+"""Admission on real servers: durable decisions, refusals with their times, and what a repeat changes (contract §5)."""
 
 from __future__ import annotations
 

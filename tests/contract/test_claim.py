@@ -1,4 +1,4 @@
-"""Claims on real servers: who gets which job, under which gate, and what a repeat gives (SPEC §3, §5)."""
+"""Claims on real servers: who gets which job, under which gate, and what a repeat gives (contract §3, §5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Earliest deadline first, and the backlog limit by class, on real servers (SPEC §5)."""
+"""Earliest deadline first, and the backlog limit by class, on real servers (contract §5)."""
 
 from __future__ import annotations
 

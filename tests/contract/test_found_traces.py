@@ -69,7 +69,7 @@ def test_the_last_retry_before_an_expiry_is_in_the_record(queue: OpenQueue) -> N
 def test_a_cost_class_counts_its_delayed_jobs_and_those_of_undeclared_classes(
     open_queue: OpenQueueFunction, strict: bool
 ) -> None:
-    """Pending counts delayed (SPEC §5); only ready jobs of declared classes were counted."""
+    """Pending counts delayed (contract §5); only ready jobs of declared classes were counted."""
     queue = open_queue(cost_classes={"browser": {"max_pending": 1, "max_running": 1}}, strict_classes=strict)
     if strict:
         job = queue.started("browse")

@@ -1,4 +1,4 @@
-"""How the gate moves on real servers: its epoch, its log, its dwell, its pins, and who may move it (SPEC §6, §7)."""
+"""How the gate moves on real servers: its epoch, its log, dwell and pins, and who may move it (contract §6, §7)."""
 
 from __future__ import annotations
 

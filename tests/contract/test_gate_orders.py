@@ -1,4 +1,4 @@
-"""Named persons' orders and raw edits on real servers, as producers and workers meet them (SPEC §6)."""
+"""Named persons' orders and raw edits on real servers, as producers and workers meet them (contract §6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every reachable state reads alike to the pure functions and to whoever looks, submits or claims (SPEC §6)."""
+"""Every reachable state reads alike to the pure functions and to whoever looks, submits or claims (contract §6)."""
 
 from __future__ import annotations
 

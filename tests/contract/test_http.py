@@ -1,4 +1,4 @@
-"""The HTTP API over real connections and real servers: every code, and what it promises (SPEC §5)."""
+"""The HTTP API over real connections and real servers: every code, and what it promises (contract §5)."""
 
 from __future__ import annotations
 

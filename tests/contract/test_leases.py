@@ -1,4 +1,4 @@
-"""Leases on real servers: what keeps one, what its end does, and how a job leaves unknown and blocked (SPEC §4)."""
+"""Leases on real servers: what keeps one, what its end does, and how a job leaves unknown and blocked (contract §4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run's steps happen once and under the current fence alone; its ramp goes up in its time (SPEC §7)."""
+"""A run's steps happen once and under the current fence alone; its ramp goes up in its time (contract §7)."""
 
 from __future__ import annotations
 

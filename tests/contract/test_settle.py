@@ -1,4 +1,4 @@
-"""Settlements on real servers: what each outcome does to a job, and what a late or repeated one may not (SPEC §3)."""
+"""Settlements on real servers: what each outcome does to a job, what a late or repeated one may not (contract §3)."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def test_a_worker_with_no_fence_at_all_is_refused(queue: OpenQueue) -> None:
 
 
 def test_a_call_of_an_earlier_window_does_not_count_in_the_present_one(queue: OpenQueue) -> None:
-    """The errors of the incident must not end the recovery (SPEC §2)."""
+    """The errors of the incident must not end the recovery (contract §2)."""
     job = queue.started()
     opening = {"runbook": "drain-and-recover", "trigger": "person", "run": "run-1", "actor": "ada", "reason": "test"}
     queue.store.open_run({**opening, "confirmed": True, "digest": "", "episode": ""})

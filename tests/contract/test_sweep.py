@@ -1,4 +1,4 @@
-"""Sweep and promote on real servers: what they end, what they leave alone, and the records they write (SPEC §3)."""
+"""Sweep and promote on real servers: what they end, what they leave alone, and the records they write (contract §3)."""
 
 from __future__ import annotations
 

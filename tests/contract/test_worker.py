@@ -1,4 +1,4 @@
-"""A worker on real servers and real connections: what each end of a call does, drains, outages and leases (SPEC §3)."""
+"""A worker on real servers and connections: what each end of a call does, drains, outages and leases (contract §3)."""
 
 from __future__ import annotations
 

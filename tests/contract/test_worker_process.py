@@ -1,4 +1,4 @@
-"""The worker as a process, with the real fake provider: killed, asked to stop, its server restarted (SPEC §4, §8)."""
+"""The worker as a process, with the real fake provider: killed, stopped, its server restarted (contract §4, §8)."""
 
 from __future__ import annotations
 

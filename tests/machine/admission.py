@@ -1,4 +1,4 @@
-"""What a submission should be answered (SPEC §5), rule by rule in their order."""
+"""What a submission should be answered (contract §5), rule by rule in their order."""
 
 from __future__ import annotations
 

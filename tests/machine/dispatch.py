@@ -1,4 +1,4 @@
-"""What a claim, an intent and a renewal should do (SPEC §3, §4): who gets which job, and who no longer holds one."""
+"""What claims, intents and renewals should do (contract §3, §4): who gets which job, and who no longer holds one."""
 
 from __future__ import annotations
 

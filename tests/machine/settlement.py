@@ -1,4 +1,4 @@
-"""What ends a job or sends it on: settlements, sweeps, promotions and reconcile records (SPEC §3, §4)."""
+"""What ends a job or sends it on: settlements, sweeps, promotions and reconcile records (contract §3, §4)."""
 
 from __future__ import annotations
 

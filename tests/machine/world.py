@@ -251,7 +251,7 @@ def set_aside(world: World, job: Job, state: str, **changes: Any) -> str:
 
 
 def lose(world: World, job: Job) -> str:
-    """End a lease that ran out (SPEC §4): unknown, and blocked after too many losses."""
+    """End a lease that ran out (contract §4): unknown, and blocked after too many losses."""
     world.counters["lease_expired"] += 1
     if job.canary:
         world.counters["canaries_failed"] += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -99,3 +100,18 @@ def test_a_name_without_its_line_is_found() -> None:
     assert without_line(["sluicegate gate show"], page, r"^### NAME$") == []
     assert without_line(["sluicegate gate"], page, r"^### NAME$") == ["sluicegate gate"]
     assert without_line(["queue", "que.e"], page, r"^\| `NAME` \| [^|]+ \|") == ["que.e"]
+
+
+def sections_cited(repository: Path) -> set[str]:
+    """Give every section of the contract that code and tests name, `contract §3, §4` and `§3 to §7` included."""
+    run = ["git", "grep", "-hoE", r"[Cc]ontract §[0-9.]+((,| to| and) §[0-9.]+)*", "--", "*.py", "*.lua"]
+    found = subprocess.run(run, cwd=repository, capture_output=True, text=True, check=True).stdout
+    return {number.rstrip(".") for number in re.findall(r"§([0-9.]+)", found)}
+
+
+def test_every_section_of_the_contract_that_the_code_cites_is_there(repository: Path) -> None:
+    page = (repository / "docs/concepts/contract.md").read_text(encoding="utf-8")
+    sections = set(re.findall(r"^##+ ([0-9]+(?:\.[0-9]+)?)\.? ", page, re.MULTILINE))
+    cited = sections_cited(repository)
+    assert {"3", "6", "7.2"} <= cited
+    assert cited - sections == set()

@@ -1,4 +1,4 @@
-"""Does each decision get the status, the headers and the words that SPEC §5 and the page of the docs give it?"""
+"""Does each decision get the status, the headers and the words that contract §5 and the page of the docs give it?"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sluicegate.http_answers import Trouble, decided, explained_at, location, pr
 from sluicegate.http_api import api_document
 from sluicegate.http_bodies import JobRequest
 
-# Every reason that admission gives, with when to come back and the status that SPEC §5 gives it.
+# Every reason that admission gives, with when to come back and the status that contract §5 gives it.
 REFUSALS = [
     (RefusalReason.OVERLOADED, 30.0, 503),
     (RefusalReason.ADMISSION_CLOSED, 30.0, 503),

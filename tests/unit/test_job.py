@@ -1,4 +1,4 @@
-"""Does a job's arithmetic follow SPEC §3: timeouts, back-off, and what each end of a call does to its job?"""
+"""Does a job's arithmetic follow contract §3: timeouts, back-off, and what each end of a call does to its job?"""
 
 from __future__ import annotations
 

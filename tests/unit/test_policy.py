@@ -1,4 +1,4 @@
-"""Does decide() follow the table of SPEC §6: each row, each bound on both sides, and the order of the rows?"""
+"""Does decide() follow the table of contract §6: each row, each bound on both sides, and the order of the rows?"""
 
 from __future__ import annotations
 

@@ -352,7 +352,7 @@ def flat(body: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def test_faster_divides_every_duration_and_leaves_counts_the_tick_and_the_floor_alone() -> None:
-    """SPEC's fast profile: every duration ÷ 5 but the tick and the canary floor; counts and ratios stay."""
+    """The fast profile: every duration ÷ 5 but the tick and the canary floor; counts and ratios stay."""
     before = flat(default_settings().contract.model_dump(mode="json"))
     after = flat(faster(default_settings(), 5).contract.model_dump(mode="json"))
     assert before.keys() == after.keys()

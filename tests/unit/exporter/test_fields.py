@@ -1,4 +1,4 @@
-"""The nine stable fields mean what SPEC §2 says, in every state a queue can be in."""
+"""The nine stable fields mean what contract §2 says, in every state a queue can be in."""
 
 from __future__ import annotations
 

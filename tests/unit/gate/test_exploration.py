@@ -1,4 +1,4 @@
-"""Does the gate keep every rule of SPEC §6 and §7, in every state and on every event?"""
+"""Does the gate keep every rule of contract §6 and §7, in every state and on every event?"""
 
 from __future__ import annotations
 

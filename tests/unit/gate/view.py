@@ -70,7 +70,7 @@ class View:
 
     @cached_property
     def adopted(self) -> View:
-        """Give the state as the next move must find it (SPEC §6, hand edits), worked out here a second time.
+        """Give the state as the next move must find it (contract §6, hand edits), worked out here a second time.
 
         The tightest of the stored gate and the edits that tighten stands, pinned, or rolls a live run back; all other
         edits are written back. Raw `recovering` is none that tightens.

@@ -1,4 +1,4 @@
-"""What must hold for every row of the gate, each a sentence of SPEC §6 or §7 under a name.
+"""What must hold for every row of the gate, each a sentence of contract §6 or §7 under a name.
 
 A property gets a row that was seen and says whether it keeps the rule. The words of its docstring are the rule.
 """
