@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -249,3 +251,89 @@ def test_jobs_and_decisions_survive_a_restart_of_the_server(
     assert Producer(after).submit("no-such", "{}", idempotency_key="kx").job_id == refused.job_id
     assert after.observe().ready == 20
     after.close()
+
+
+def test_a_batch_fills_the_queue_and_no_more(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(max_pending=3)
+    batch = [queue.producer.prepare("lint-fix", "{}") for _ in range(5)]
+    decisions = queue.producer.submit_many(batch)
+    assert [decision.reason or "" for decision in decisions] == ["", "", "", "overloaded", "overloaded"]
+
+
+def test_a_batch_fills_a_class_and_a_cost_class_and_no_more(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(
+        classes={"lint-fix": {"deadline_s": 12, "max_pending": 2}}, cost_classes={"browser": {"max_pending": 1}}
+    )
+    names = ["lint-fix", "browse", "lint-fix", "browse", "lint-fix", "test-patch"]
+    decisions = queue.producer.submit_many([queue.producer.prepare(name, "{}") for name in names])
+    assert [decision.reason or "" for decision in decisions] == ["", "", "", "browser_limit", "lint-fix_limit", ""]
+
+
+def test_a_key_that_comes_twice_in_a_batch_is_one_job(queue: OpenQueue) -> None:
+    batch = [
+        queue.producer.prepare("lint-fix", payload, idempotency_key=key)
+        for key, payload in (("k1", "{}"), ("k2", "{}"), ("k1", "{}"), ("k1", "[]"))
+    ]
+    first, second, again, other = queue.producer.submit_many(batch)
+    assert (first.accepted, second.accepted) == (True, True)
+    assert (again.accepted, again.replayed) == (True, True)
+    assert other.reason == "conflict"
+    assert queue.counters()["admitted"] == 2
+
+
+def test_jobs_that_still_run_after_the_limit_was_lowered_take_places_in_flight(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(max_pending=3, max_running=3)
+    for _ in range(3):
+        queue.accepted()
+    assert len(queue.claim(slots=3).jobs) == 3
+    lowered = contract_of(max_pending=3, max_running=1)
+    queue.store.apply_settings(lowered.for_redis(), lowered.digest(), "ada", "test")
+    queue.accepted()
+    assert queue.submit().reason == "overloaded", "1 pending and 3 running are as many as 3 and 1"
+
+
+def test_time_that_is_just_the_margin_is_too_little(queue: OpenQueue) -> None:
+    margin_s = queue.contract.timings.margin_s
+    assert queue.submit(deadline_s=margin_s).reason == "deadline_unreachable"
+    assert queue.submit(deadline_s=margin_s + 0.2).accepted
+
+
+def test_a_share_of_the_ramp_is_those_whose_number_is_below_it(queue: OpenQueue) -> None:
+    numbers = {f"k{n}": int(hashlib.sha1(f"k{n}".encode()).hexdigest()[:8], 16) % 100 for n in range(2_000)}  # noqa: S324
+    edge, inside = (next(key for key, number in numbers.items() if number == wanted) for wanted in (10, 9))
+    queue.client.hset("control:gate", "ramp", "10")
+    assert queue.submit(idempotency_key=edge).reason == "ramp"
+    assert queue.submit(idempotency_key=inside).accepted
+    queue.client.hset("control:gate", "ramp", "")
+
+
+def test_a_job_of_a_class_that_is_not_declared_is_told_by_its_own_name(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(strict_classes=False)
+    named = queue.accepted("no-such", deadline_s=30)
+    costly = queue.accepted("no-such", deadline_s=30, cost_class="browser")
+    plain = queue.accepted("lint-fix", cost_class="browser")
+    stored = [queue.client.hmget(f"job:{job_id}", "class", "declared", "cost") for job_id in (named, costly, plain)]
+    assert stored == [["other", "no-such", None], ["other", "no-such", "browser"], ["lint-fix", None, "browser"]]
+    assert queue.submit("lint-fix", cost_class="no-such").reason == "unknown_class"
+    assert queue.submit("no-such").reason == "deadline_unreachable", "it has no deadline of its own"
+
+
+def test_a_final_refusal_is_repeated_as_final(queue: OpenQueue) -> None:
+    first, again = (queue.submit("no-such", idempotency_key="k1") for _ in range(2))
+    assert (first.reason, first.retry_after_s, first.replayed) == ("unknown_class", None, False)
+    assert (again.reason, again.retry_after_s, again.replayed) == ("unknown_class", None, True)
+
+
+def test_a_repeat_tells_the_epoch_too(queue: OpenQueue) -> None:
+    queue.submit(idempotency_key="k1")
+    with closing(Store.connect(queue.url)) as other:
+        assert Producer(other).submit("lint-fix", "{}", idempotency_key="k1").replayed
+        assert other.epoch_seen == queue.store.observe().gate.epoch
+
+
+def test_a_submission_wakes_as_many_as_there_are_jobs(queue: OpenQueue) -> None:
+    queue.client.delete("queue:wake")
+    queue.producer.submit_many([queue.producer.prepare("no-such", "{}")] * 2)
+    assert queue.client.llen("queue:wake") == 0
+    queue.producer.submit_many([queue.producer.prepare("lint-fix", "{}") for _ in range(2)])
+    assert queue.client.llen("queue:wake") == 2

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import time
+from contextlib import closing
 
 import pytest
 
+from sluicegate import functions
 from sluicegate.job import CallKind, Job, Outcome
 from sluicegate.reconcile import Reconciled, Verdict, by_ledger, by_person
+from sluicegate.store import Store
 from tests.queues import OpenQueue, OpenQueueFunction, wait_until
+from tests.recovery import Recovery
 
 LEASE_S = 0.3
 
@@ -181,3 +186,76 @@ def test_an_intent_checks_the_gate_again(queue: OpenQueue, order: str, answer: s
     queue.store.order(order, "ada", "test")
     assert queue.store.intent("w1", job.job_id, job.fence) == answer
     assert queue.client.hexists(f"job:{job.job_id}", "intent") == (answer == "go")
+
+
+def test_an_intent_takes_away_the_confirmation_of_an_earlier_call_and_nothing_else(queue: OpenQueue) -> None:
+    queue.accepted()
+    job = queue.claimed()
+    queue.client.hset(f"job:{job.job_id}", mapping={"confirmed": "1", "reference": "r1"})
+    assert queue.store.intent("w1", job.job_id, job.fence) == "go"
+    record = queue.client.hgetall(f"job:{job.job_id}")
+    assert record.get("confirmed") is None
+    assert record.get("reference") is None
+    assert (record["intent_worker"], record["intent_fence"]) == ("w1", str(job.fence))
+
+
+def test_in_a_recovery_only_canaries_may_call_until_it_is_green(queue: OpenQueue) -> None:
+    queue.accepted()
+    job = queue.claimed()
+    recovery = Recovery(queue)
+    recovery.step("recover")
+    assert queue.store.intent("w1", job.job_id, job.fence) == "stop"
+    canary = recovery.canary(0)
+    assert queue.store.intent("w1", canary.job_id, canary.fence) == "go"
+
+
+def test_a_renewal_on_a_server_without_a_queue_is_told_to_drain(redis_url: str) -> None:
+    with closing(Store.connect(redis_url, "default")) as store:
+        store.load()
+        assert store.renew("w1", {"no-such": 1}).drain_state == "drain"
+        assert store.hello("w1") == "drain"
+
+
+def test_a_renewed_canary_is_counted_as_running_for_as_long_as_its_lease(queue: OpenQueue) -> None:
+    recovery = Recovery(queue)
+    recovery.step("recover")
+    canary = recovery.canary(0)
+    before = queue.client.zscore("running:canary", canary.job_id)
+    wait_until(lambda: queue.store.observe().at_ms > canary_claimed_at(queue, before), "the next ms")
+    queue.store.renew("w1", {canary.job_id: canary.fence})
+    after = queue.client.zscore("running:canary", canary.job_id)
+    assert after > before
+    assert after == queue.client.zscore("queue:leases", canary.job_id)
+
+
+def canary_claimed_at(queue: OpenQueue, lease_end: float) -> float:
+    return lease_end - queue.contract.lease_ms
+
+
+def test_a_worker_that_says_hello_is_seen_with_its_version_report_and_jobs(queue: OpenQueue) -> None:
+    assert queue.store.hello("w0") == "admit"
+    assert queue.store.hello("w1", "1.2", "action=stop_pull") == "admit"
+    assert queue.client.hget("worker:w0", "version") == ""
+    assert queue.client.hget("worker:w1", "version") == "1.2"
+    queue.accepted()
+    queue.accepted()
+    queue.claim(slots=2)
+    seen = {worker.worker_id: worker for worker in queue.store.workers()}
+    assert (seen["w0"].report, seen["w0"].inflight, seen["w0"].epoch) == ("", 0, 0)
+    assert (seen["w1"].report, seen["w1"].inflight) == ("action=stop_pull", 2)
+    assert seen["w1"].epoch == queue.store.observe().gate.epoch
+
+
+def test_a_job_whose_record_names_no_worker_is_nobodys(queue: OpenQueue) -> None:
+    queue.accepted()
+    job = queue.claimed()
+    queue.client.hdel(f"job:{job.job_id}", "worker")
+    assert [worker.inflight for worker in queue.store.workers()] == [0]
+    queue.client.hset(f"job:{job.job_id}", "worker", "w1")
+
+
+def test_a_hello_is_answered_with_the_digest_of_the_contract_in_force(queue: OpenQueue) -> None:
+    answer = json.loads(
+        queue.client.fcall(functions.function_name("hello"), 1, "control:gate", "", "0", json.dumps({"worker": "w1"}))
+    )
+    assert answer["digest"] == queue.contract.digest()
