@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import re
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.mutation.campaign import Campaign
-from tests.mutation.choosing import MOST_S
+from tests.mutation.choosing import MOST_S, PIECES
 from tests.mutation.mutants import Mutant
 from tests.mutation.reasons import Reasons
-from tests.mutation.report import Report
+from tests.mutation.report import Fate, Report
 from tests.mutation.sources import FOLDER, Sources
 
 # Git ignores this folder.
 RESULTS = Path("mutation-results")
-PIECES = "tests/mutation/pieces.py"
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -55,9 +56,18 @@ def chosen(mutants: Sequence[Mutant], asked: argparse.Namespace) -> list[Mutant]
         left = [mutant for mutant in left if (mutant.file, mutant.line) in lines]
     if asked.matching:
         left = [mutant for mutant in left if any(part in " | ".join(mutant.key) for part in asked.matching)]
+    if asked.survivors_of:
+        rows = json.loads(asked.survivors_of.read_text(encoding="utf-8"))["mutants"]
+        alive = {tuple(row[name] for name in ("file", "function", "text", "mutation")) for row in rows if is_alive(row)}
+        left = [mutant for mutant in left if mutant.key in alive]
     if asked.sample:
         left = random.Random(asked.seed).sample(left, min(asked.sample, len(left)))
     return left
+
+
+def is_alive(row: dict[str, Any]) -> bool:
+    """Tell whether a written outcome is a survivor's."""
+    return row["fate"] not in {Fate.KILLED, Fate.TIMED_OUT}
 
 
 def changed_lines(base: str) -> set[tuple[str, int]]:
@@ -92,6 +102,7 @@ def _parser() -> argparse.ArgumentParser:
         help="only where `file | function | line | mutation` holds this; again for more",
     )
     parser.add_argument("--changed", nargs="?", const="HEAD", default="", metavar="BASE", help="only lines not in BASE")
+    parser.add_argument("--survivors-of", type=Path, metavar="RESULTS", help="only what survived in these results")
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="only so many, drawn by --seed")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--processes", type=int, default=2)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
+import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tests.mutation.mutants import Mutant
 
 # Of the tests that reach a mutant, so many seconds' worth are run, going by what they took when they were looked at.
-MOST_S = 30.0
-_OVERHEAD_S = 0.02
+MOST_S = 10.0
+_OVERHEAD_S = 0.1
+_NEAR = 30
+PIECES = "tests/mutation/pieces.py"
 
 
 @dataclass(frozen=True)
@@ -39,27 +43,42 @@ class Chooser:
         return self._by_mark.get(mutant.mark, [])
 
     def tests_for(self, mutant: Mutant, most_s: float = MOST_S) -> list[Reach]:
-        """Give the tests to run, best first, as many as fit in the time; always one if any reaches it."""
-        ordered = sorted(self.reaching(mutant), key=lambda reach: -self._worth(reach, mutant))
+        """Give the tests to run, best first, as many as fit in the time; at last the last resort."""
+        most = max((self._about(reach, mutant) for reach in self.reaching(mutant)), default=1.0)
+        ordered = sorted(self.reaching(mutant), key=lambda reach: -self._worth(reach, mutant, most))
         chosen: list[Reach] = []
         spent = 0.0
         for reach in ordered:
-            if chosen and spent + reach.seconds > most_s:
+            if PIECES in reach.test or (chosen and spent + reach.seconds > most_s):
                 continue
             chosen.append(reach)
-            spent += reach.seconds + _OVERHEAD_S
-        return chosen
+            spent += reach.seconds
+        return chosen + self._last_resort(mutant)
+
+    def _last_resort(self, mutant: Mutant) -> list[Reach]:
+        """Give one piece of each long test, another one for each mutant: they are about everything, and slow."""
+        pieces: dict[str, list[Reach]] = {}
+        for reach in self.reaching(mutant):
+            if PIECES in reach.test:
+                pieces.setdefault(reach.test.partition("[")[0], []).append(reach)
+        number = zlib.crc32(" ".join(mutant.key).encode())
+        return [kind[number % len(kind)] for kind in pieces.values()]
 
     def learn(self, mutant: Mutant, test: str) -> None:
         self._kills[test, mutant.file] += 1
         self._kills[test, mutant.function] += 4
 
-    def _worth(self, reach: Reach, mutant: Mutant) -> float:
-        """Give what a second of this test is worth: what it found nearby, and how little else it is about."""
+    def _worth(self, reach: Reach, mutant: Mutant, most: float) -> float:
+        """Give what a second of this test is worth: how much it reaches there that few others do, and what it found."""
         found = self._kills[reach.test, mutant.file] + self._kills[reach.test, mutant.function]
-        return (found + 300 / (len(reach.marks) + 30)) / (reach.seconds + _OVERHEAD_S)
+        return (3 * self._about(reach, mutant) / most + 0.3 * math.sqrt(found)) / (reach.seconds + _OVERHEAD_S)
 
+    def _about(self, reach: Reach, mutant: Mutant) -> float:
+        """Give how much a test is about a place: near marks count, and more if few tests reach them.
 
-def unreached(mutants: Iterable[Mutant], chooser: Chooser) -> list[Mutant]:
-    """Give the mutants that no test reaches."""
-    return [mutant for mutant in mutants if not chooser.reaching(mutant)]
+        What a condition guards is marked next to it, so the tests that get there come first.
+        """
+        near = range(mutant.mark - _NEAR, mutant.mark + _NEAR + 1)
+        return sum(
+            1 / (len(self._by_mark[mark]) * (3 + abs(mark - mutant.mark))) for mark in near if mark in reach.marks
+        )

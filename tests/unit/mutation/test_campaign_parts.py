@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutation.choosing import Chooser, Reach
+from tests.mutation.choosing import PIECES, Chooser, Reach
 from tests.mutation.mutants import mutants_of
 from tests.mutation.reasons import Reasons
 from tests.mutation.report import Fate, Outcome, Report
@@ -28,17 +28,28 @@ def chosen(chooser: Chooser, most_s: float = 10) -> list[str]:
     return [one.test for one in chooser.tests_for(MUTANT, most_s)]
 
 
-def test_only_tests_that_reach_a_mutant_are_run_the_quick_and_the_narrow_ones_first() -> None:
-    marks = (MUTANT.mark, *range(1_000, 1_500))
-    tests = [reach("slow", 5.0), reach("wide", 1.0, *marks), reach("quick"), reach("elsewhere", 1.0, 999_999)]
-    assert chosen(Chooser({one.test: one for one in tests})) == ["quick", "slow", "wide"]
+def test_only_tests_that_reach_a_mutant_are_run_and_the_quick_ones_first() -> None:
+    tests = [reach("slow", 5.0), reach("quick"), reach("elsewhere", 1.0, 999_999)]
+    assert chosen(Chooser({one.test: one for one in tests})) == ["quick", "slow"]
+
+
+def test_a_test_that_gets_where_few_others_get_comes_first() -> None:
+    tests = [reach(f"plain {n}", 0.5) for n in range(5)] + [reach("deep", 1.0, MUTANT.mark, MUTANT.mark + 1)]
+    assert chosen(Chooser({one.test: one for one in tests}))[0] == "deep"
 
 
 def test_a_test_that_found_a_mutant_nearby_comes_first() -> None:
-    chooser = Chooser({name: reach(name, seconds) for name, seconds in (("quick", 1.0), ("finder", 1.5))})
+    chooser = Chooser({name: reach(name, seconds) for name, seconds in (("quick", 1.0), ("finder", 1.1))})
     assert chosen(chooser) == ["quick", "finder"]
     chooser.learn(MUTANT, "finder")
     assert chosen(chooser) == ["finder", "quick"]
+
+
+def test_a_piece_of_each_long_test_is_the_last_resort() -> None:
+    pieces = [f"{PIECES}::{name}[{n}]" for name in ("rows", "machine") for n in range(3)]
+    run = chosen(Chooser({name: reach(name, 50.0) for name in ("a test", *pieces)}))
+    assert run[0] == "a test"
+    assert [name.partition("[")[0] for name in run[1:]] == [f"{PIECES}::rows", f"{PIECES}::machine"]
 
 
 def test_no_more_tests_are_run_than_fit_in_the_time_but_always_one() -> None:
