@@ -13,6 +13,7 @@ import pytest
 import redis
 
 from drill.server import AppendFsync, ServerKind, ServerOptions
+from sluicegate import functions
 from sluicegate.admission import Decision
 from sluicegate.errors import StoreRejected, StoreUnavailable, UsageError
 from sluicegate.job import CallKind, Outcome
@@ -337,3 +338,48 @@ def test_a_submission_wakes_as_many_as_there_are_jobs(queue: OpenQueue) -> None:
     assert queue.client.llen("queue:wake") == 0
     queue.producer.submit_many([queue.producer.prepare("lint-fix", "{}") for _ in range(2)])
     assert queue.client.llen("queue:wake") == 2
+
+
+def test_a_batch_knows_what_was_admitted_before_it(queue: OpenQueue) -> None:
+    queue.accepted(idempotency_key="k1")
+    decisions = queue.producer.submit_many(
+        [queue.producer.prepare("lint-fix", "{}", idempotency_key=key) for key in ("k0", "k1")]
+    )
+    assert [decision.replayed for decision in decisions] == [False, True]
+    assert queue.counters()["admitted"] == 2
+
+
+def test_kinds_of_one_class_are_told_apart_in_a_batch_and_share_an_index_where_they_are_one(queue: OpenQueue) -> None:
+    wished = [("lint-fix", "browser"), ("lint-fix", "no-such"), ("browse", ""), ("browse", "browser"), ("lint-fix", "")]
+    decisions = queue.producer.submit_many(
+        [queue.producer.prepare(name, "{}", cost_class=cost or None) for name, cost in wished]
+    )
+    assert [decision.reason or "" for decision in decisions] == ["", "unknown_class", "", "", ""]
+    assert queue.client.zcard("queue:fifo:browse:browser") == 2
+    assert queue.client.zcard("queue:fifo:lint-fix:browser") == 1
+
+
+@pytest.mark.parametrize(("max_pending", "kept"), [(20_000, 1), (20_001, 0)])
+def test_the_list_for_people_is_kept_up_to_a_bound(open_queue: OpenQueueFunction, max_pending: int, kept: int) -> None:
+    queue = open_queue(max_pending=max_pending)
+    queue.accepted()
+    assert queue.client.llen("queue:pending") == kept
+    assert len(queue.claim().jobs) == 1
+
+
+def test_a_final_refusal_is_told_by_minus_one_each_time(queue: OpenQueue) -> None:
+    words = ("k1", "no-such", "fp", "{}", "")
+    answers = [
+        queue.client.fcall(functions.function_name("admit"), 1, "control:gate", "", "0", *words) for _ in range(2)
+    ]
+    assert [answer[1:] for answer in answers] == [[0, "unknown_class", -1], [2, "unknown_class", -1]]
+
+
+def test_a_wait_as_long_as_what_is_left_is_no_reason_to_refuse(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(max_running=100, prediction_min_completions=3, max_pending=1000)
+    queue.producer.submit_many(queue.producer.prepare("lint-fix", "{}") for _ in range(203))
+    for job in queue.claim(slots=3).jobs:
+        queue.settle(job, Outcome.SUCCEEDED, kind=CallKind.OK)
+    # 200 jobs at 3 in 6 s take 400 s; the margin is 0.4 s.
+    assert queue.submit(deadline_s=400.399).reason == "deadline_unreachable"
+    assert queue.submit(deadline_s=400.4).accepted

@@ -195,3 +195,35 @@ def test_an_idle_worker_never_takes_a_job_while_it_waits(queue: OpenQueue) -> No
     queue.accepted()
     assert queue.store.wait_for_work(1)
     assert queue.client.llen("queue:pending") == 1
+
+
+def test_a_claim_and_its_worker_are_told_as_they_are_stored(queue: OpenQueue) -> None:
+    queue.accepted()
+    claimed = queue.store.claim("w1", "the first", 1, "1.2")
+    window = queue.client.hget("control:gate", "window")
+    assert (claimed.green, str(claimed.jobs[0].window)) == (False, window)
+    assert queue.client.hget(f"job:{claimed.jobs[0].job_id}", "window") == window
+    assert queue.client.hget("worker:w1", "version") == "1.2"
+    run = Recovery(queue)
+    run.step("recover")
+    run.green()
+    assert queue.claim(slots=0).green
+
+
+def test_of_two_heads_of_one_age_the_first_pair_by_name_comes_first(queue: OpenQueue) -> None:
+    names = ["test-patch", "lint-fix", "refactor-plan"]
+    queue.producer.submit_many([queue.producer.prepare(name, "{}") for name in names])
+    assert [job.job_class for job in queue.claim(slots=3).jobs] == sorted(names)
+
+
+def test_a_claim_looks_at_a_hundred_and_then_lets_others_in(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(max_pending=200, max_running=200)
+    queue.producer.submit_many([queue.producer.prepare("lint-fix", "{}") for _ in range(130)])
+    ids = queue.client.zrange("queue:fifo:lint-fix:-", 0, 109)
+    for job_id in ids:
+        queue.client.hset(f"job:{job_id}", "deadline", "1")
+        queue.client.zadd("queue:ready:lint-fix:-", {job_id: 1})
+    first = queue.claim(slots=5)
+    assert (len(first.expired), len(first.jobs)) == (100, 0)
+    second = queue.claim(slots=5)
+    assert (len(second.expired), len(second.jobs)) == (10, 5)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
 from sluicegate.errors import StoreUnavailable
 from sluicegate.job import CallKind, Outcome
+from sluicegate.store import Store
 from tests.lossy import LossyRelay, connected
-from tests.queues import OpenQueue, OpenQueueFunction
+from tests.queues import OpenQueue, OpenQueueFunction, wait_until
 
 
 def test_a_success_is_final_counted_and_confirmed_in_the_ledger(queue: OpenQueue) -> None:
@@ -243,3 +246,46 @@ def test_intents_are_answered_each_by_itself(queue: OpenQueue) -> None:
     assert queue.store.intents("w1", starts) == ("go", "stale", "stale")
     queue.store.order("drain", "ada", "test")
     assert queue.store.intents("w1", starts[:1]) == ("stop",)
+
+
+def test_the_last_eight_requests_are_known_and_no_more(queue: OpenQueue) -> None:
+    job = queue.started()
+    for n in range(10):
+        queue.settle(replace(job, fence=job.fence - 1), Outcome.SUCCEEDED, request=f"late-{n}")
+    lines = queue.client.hget(f"job:{job.job_id}", "late").splitlines()
+    assert lines == [f"stale late-{n}" for n in range(9, 1, -1)]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "given", "stored"),
+    [
+        (Outcome.EXPIRED, "", "worker"),
+        (Outcome.EXPIRED, "drain", "drain"),
+        (Outcome.UNKNOWN, "", "ambiguous"),
+        (Outcome.UNKNOWN, "dropped", "dropped"),
+    ],
+)
+def test_a_cause_is_kept_and_has_a_name_where_none_is_given(
+    queue: OpenQueue, outcome: Outcome, given: str, stored: str
+) -> None:
+    job = queue.started()
+    queue.settle(job, outcome, cause=given)
+    assert queue.record(job.job_id)["cause"] == stored
+
+
+@pytest.mark.parametrize(("kind", "may_have"), [(CallKind.CANCELLED, "_call_may_have_happened"), (None, "")])
+def test_a_requeue_without_time_says_whether_the_call_may_have_happened(
+    queue: OpenQueue, kind: CallKind | None, may_have: str
+) -> None:
+    job = queue.started(deadline_s=0.6)
+    wait_until(lambda: float(job.deadline_ms) - queue.store.observe().at_ms < 390, "the margin")
+    assert queue.settle(job, Outcome.REQUEUED, kind=kind).state == "expired"
+    assert queue.record(job.job_id)["cause"] == f"no_time_for_retry{may_have}"
+
+
+def test_a_settlement_on_a_server_without_a_queue_is_stale(redis_url: str) -> None:
+    with closing(Store.connect(redis_url)) as store:
+        store.load()
+        words = {"worker": "w1", "id": "k1", "fence": "1", "request": "r1", "outcome": "succeeded"}
+        answer = store.settle(words)
+    assert (answer.answer, answer.state) == ("stale", "gone")
