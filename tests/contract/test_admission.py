@@ -383,3 +383,8 @@ def test_a_wait_as_long_as_what_is_left_is_no_reason_to_refuse(open_queue: OpenQ
     # 200 jobs at 3 in 6 s take 400 s; the margin is 0.4 s.
     assert queue.submit(deadline_s=400.399).reason == "deadline_unreachable"
     assert queue.submit(deadline_s=400.4).accepted
+
+
+def test_a_call_without_jobs_tells_the_epoch_alone(queue: OpenQueue) -> None:
+    answer = queue.client.fcall(functions.function_name("admit"), 1, "control:gate", "", "0")
+    assert answer == [queue.client.get("control:epoch")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import closing
 
 import pytest
 import redis
@@ -227,3 +228,19 @@ def test_a_claim_looks_at_a_hundred_and_then_lets_others_in(open_queue: OpenQueu
     assert (len(first.expired), len(first.jobs)) == (100, 0)
     second = queue.claim(slots=5)
     assert (len(second.expired), len(second.jobs)) == (10, 5)
+    assert "canaries_failed" not in queue.counters()
+
+
+def test_a_claim_alone_writes_nothing_on_an_empty_server(redis_url: str) -> None:
+    with closing(Store.connect(redis_url)) as store, redis.Redis.from_url(redis_url) as client:
+        assert store.claim("w1", "r1", 2).jobs == ()
+        assert client.dbsize() == 0
+
+
+def test_a_job_is_handed_out_with_the_effects_of_its_class(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(strict_classes=False)
+    effects = {}
+    for name in ("send-mail", "lint-fix", "no-such"):
+        queue.accepted(name, deadline_s=30)
+        effects[name] = queue.claimed().effects
+    assert effects == {"send-mail": "unsafe", "lint-fix": "keyed", "no-such": "keyed"}

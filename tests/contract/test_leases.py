@@ -259,3 +259,18 @@ def test_a_hello_is_answered_with_the_digest_of_the_contract_in_force(queue: Ope
         queue.client.fcall(functions.function_name("hello"), 1, "control:gate", "", "0", json.dumps({"worker": "w1"}))
     )
     assert answer["digest"] == queue.contract.digest()
+    workers = json.loads(queue.client.fcall(functions.function_name("workers"), 1, "control:gate", "", "0", "{}"))
+    assert workers["epoch"] == queue.client.get("control:epoch")
+
+
+def test_without_settings_a_renewal_and_a_claim_are_told_to_drain_and_write_nothing(queue: OpenQueue) -> None:
+    queue.accepted()
+    job = queue.claimed()
+    settings = queue.client.hgetall("queue:settings")
+    before = queue.client.hgetall(f"job:{job.job_id}")
+    queue.client.delete("queue:settings")
+    assert queue.store.renew("w1", {job.job_id: job.fence}).drain_state == "drain"
+    assert queue.claim(worker="w9").drain_state == "drain"
+    assert not queue.client.exists("worker:w9")
+    assert queue.client.hgetall(f"job:{job.job_id}") == before
+    queue.client.hset("queue:settings", mapping=settings)

@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
+import redis
 
 from sluicegate.errors import StoreUnavailable
 from sluicegate.job import CallKind, Outcome
@@ -289,3 +290,5 @@ def test_a_settlement_on_a_server_without_a_queue_is_stale(redis_url: str) -> No
         words = {"worker": "w1", "id": "k1", "fence": "1", "request": "r1", "outcome": "succeeded"}
         answer = store.settle(words)
     assert (answer.answer, answer.state) == ("stale", "gone")
+    with redis.Redis.from_url(redis_url) as client:
+        assert client.dbsize() == 0
