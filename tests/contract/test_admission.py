@@ -376,7 +376,7 @@ def test_a_final_refusal_is_told_by_minus_one_each_time(queue: OpenQueue) -> Non
 
 
 def test_a_wait_as_long_as_what_is_left_is_no_reason_to_refuse(open_queue: OpenQueueFunction) -> None:
-    queue = open_queue(max_running=100, prediction_min_completions=3, max_pending=1000)
+    queue = open_queue(max_running=100, prediction_min_completions=2, max_pending=1000)
     queue.producer.submit_many(queue.producer.prepare("lint-fix", "{}") for _ in range(203))
     for job in queue.claim(slots=3).jobs:
         queue.settle(job, Outcome.SUCCEEDED, kind=CallKind.OK)

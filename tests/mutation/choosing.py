@@ -67,11 +67,16 @@ class Chooser:
     def learn(self, mutant: Mutant, test: str) -> None:
         self._kills[test, mutant.file] += 1
         self._kills[test, mutant.function] += 4
+        self._kills[_module(test), mutant.file] += 1
+        self._kills["", mutant.file] += 1
 
     def _worth(self, reach: Reach, mutant: Mutant, most: float) -> float:
         """Give what a second of this test is worth: how much it reaches there that few others do, and what it found."""
         found = self._kills[reach.test, mutant.file] + self._kills[reach.test, mutant.function]
-        return (3 * self._about(reach, mutant) / most + 0.3 * math.sqrt(found)) / (reach.seconds + _OVERHEAD_S)
+        # Tests of one module are about one part of the library: which one shows in what they found.
+        share = self._kills[_module(reach.test), mutant.file] / max(1, self._kills["", mutant.file])
+        about = self._about(reach, mutant) / most
+        return (3 * about + 2 * share + 0.3 * math.sqrt(found)) / (reach.seconds + _OVERHEAD_S)
 
     def _about(self, reach: Reach, mutant: Mutant) -> float:
         """Give how much a test is about a place: near marks count, and more if few tests reach them.
@@ -82,3 +87,7 @@ class Chooser:
         return sum(
             1 / (len(self._by_mark[mark]) * (3 + abs(mark - mutant.mark))) for mark in near if mark in reach.marks
         )
+
+
+def _module(test: str) -> str:
+    return test.partition("::")[0]
