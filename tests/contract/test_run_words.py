@@ -49,6 +49,7 @@ def later(queue: OpenQueue, lease_end: int) -> bool:
 
 
 def test_without_a_run_there_is_none_to_own(queue: OpenQueue) -> None:
+    assert approved(queue, "run-1", "fix") == "gone"
     claim = queue.store.claim_run("e1", "", "")
     assert (claim.run, claim.owned) == (None, False)
 
