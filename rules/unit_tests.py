@@ -23,6 +23,8 @@ from sluicegate.telemetry import (
 
 _FIRST_EXPORTER = "exporter-1:9108"
 _SECOND_EXPORTER = "exporter-2:9108"
+# What a second exporter, whose readings are healthy, ends or hides.
+_OF_ONE_EXPORTER = frozenset({AlertName.LEASE_LEAK, AlertName.TELEMETRY_STALE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,12 +181,12 @@ class TestMaker:
         """Say whether of two exporters the one that shows the case is the worse: where it lacks nothing and keeps time.
 
         A leak is a difference of two figures of one exporter, and a gate that moves is seen by one of them first: there
-        the other may hide the case for a moment.
+        the other may hide the case for a moment. A page that stands still is none while another exporter's moves.
         """
         signals = case.situation.values()
         known = all(signal is not None and signal.slope_per_s != 1 for signal in signals)
         moved = any(key.startswith(DRAIN_STATE) for key in case.situation)
-        return known and bool(case.situation) and not moved and alert.name != AlertName.LEASE_LEAK
+        return known and bool(case.situation) and not moved and alert.name not in _OF_ONE_EXPORTER
 
     def _worse_one_counts(self, alert: Alert, case: Case) -> UnitTest:
         phases = self._grown(alert, case)
