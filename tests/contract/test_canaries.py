@@ -65,6 +65,9 @@ def test_the_journal_says_of_each_canary_how_it_ended_and_why(queue: OpenQueue, 
     first, second, third = canaries
     assert journal(queue) == [f"{first} passed", f"{second} failed: slow", f"{third} failed: wrong answer"]
     assert [queue.record(job_id)["cause"] for job_id in canaries] == ["", "slow", "wrong answer"]
+    history = queue.store.run("run-1")
+    assert history is not None
+    assert {entry.actor for entry in history.journal if entry.phase == "canary"} == {"w1"}
     counters = queue.counters()
     assert (counters["canaries_ok"], counters["canaries_failed"]) == (1, 2)
     assert counted(queue) == (0, 2)
