@@ -20,7 +20,7 @@ from sluicegate.job import CallKind, Outcome
 from sluicegate.producer import Deferred, Producer
 from sluicegate.store import Store
 from tests.lossy import LossyRelay, connected
-from tests.queues import OpenQueue, OpenQueueFunction, contract_of
+from tests.queues import OpenQueue, OpenQueueFunction, contract_of, wait_until
 from tests.servers import MakeServer
 
 
@@ -388,3 +388,17 @@ def test_a_wait_as_long_as_what_is_left_is_no_reason_to_refuse(open_queue: OpenQ
 def test_a_call_without_jobs_tells_the_epoch_alone(queue: OpenQueue) -> None:
     answer = queue.client.fcall(functions.function_name("admit"), 1, "control:gate", "", "0")
     assert answer == [queue.client.get("control:epoch")]
+
+
+def test_the_share_that_is_admitted_is_told_with_ramp_closing_and_silence(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(timings={"controller_silent_s": 0.5})
+    assert queue.store.observe().gate.admission_ratio == 1
+    queue.client.hset("control:gate", "ramp", "10")
+    assert queue.store.observe().gate.admission_ratio == 0.1
+    queue.client.hset("control:gate", "ramp", "")
+    wait_until(lambda: queue.store.observe().gate.admission_ratio == 0, "the silence")
+    queue.client.set("control:seen", int(queue.store.observe().at_ms))
+    assert queue.store.observe().gate.admission_ratio == 1
+    queue.store.order("reject", "ada", "test")
+    queue.client.set("control:seen", int(queue.store.observe().at_ms))
+    assert queue.store.observe().gate.admission_ratio == 0

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from tests.mutation.mutants import Mutant
 
 # Of the tests that reach a mutant, so many seconds' worth are run, going by what they took when they were looked at.
-MOST_S = 10.0
+MOST_S = 5.0
 _OVERHEAD_S = 0.1
 _NEAR = 30
 PIECES = "tests/mutation/pieces.py"
