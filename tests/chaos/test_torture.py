@@ -58,6 +58,7 @@ def test_300_jobs_under_kills_keep_every_promise_and_the_logs_can_be_judged_agai
     assert "BROKEN twice_keyed" in again.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_300_jobs_with_everysec_report_their_loss_and_open_no_gate(tmp_path: Path) -> None:
     code, output = tortured(tmp_path, "--jobs", "300", "--appendfsync", "everysec")
