@@ -228,7 +228,7 @@ def test_many_scrapes_at_once_hold_one_connection_and_one_thread_a_queue(
     assert all(page["sluicegate_redis_up", "default"] == 1 for page in pages)
     assert len(readers) <= 2
     assert connections <= 2
-    wait_until(lambda: len(client.client_list()) == others, "the exporter's connections gone")
+    wait_until(lambda: len(client.client_list()) <= others, "the exporter's connections gone")
 
 
 def test_the_user_of_the_acl_line_reads_the_figures_and_nothing_else(store: Store, scraped_url: str) -> None:

@@ -129,7 +129,8 @@ def test_a_server_that_loads_its_data_leaves_no_figure(
             filled.config_set("key-load-delay", 0)
             wait_until(lambda: scrape(exporter).get(("sluicegate_gate_initialised", "default")) == 1, "the queue", 30)
 
-    assert_says_nothing(page, "unavailable", "rejected")
+    # A server that is busy with loading may also answer too late.
+    assert_says_nothing(page, "unavailable", "rejected", "late")
 
 
 @pytest.mark.parametrize("taken", ["eval_ro", "zcount", "zrange", "mget", "time"])

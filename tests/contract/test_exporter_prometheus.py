@@ -188,7 +188,9 @@ def test_gauge_histogram_and_record_stand_on_the_same_side_of_every_threshold(
                 if gauge is None or quantile is None:
                     continue
                 assert [quantile > bound for bound in THRESHOLDS] == [gauge >= bound for bound in THRESHOLDS]
-                assert record == gauge or job == TEXT_JOB
+                # A page that is on its way during an evaluation is of its time and comes too late for its record.
+                before = monitored.value(f'{QUEUE_AGE_P95_SECONDS}{{job="{job}"}}', at_s - EVERY_S)
+                assert record in (gauge, before) or job == TEXT_JOB
                 sides.add(tuple(gauge >= bound for bound in THRESHOLDS))
                 compared += 1
     assert compared >= 2 * len(ages)

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 TESTS = "tests/contract/test_leases.py"
 FOUND = "lease.lua | commands.renew | if job and job.state == 'running'"
 # Taking fields away that are not there changes nothing.
@@ -15,6 +17,7 @@ EQUIVALENT = (
 )
 
 
+@pytest.mark.slow
 def test_a_campaign_finds_what_tests_notice_and_names_what_none_can(repository: Path, tmp_path: Path) -> None:
     asked = ["--matching", FOUND, "--matching", EQUIVALENT, "--no-pieces", "--results", str(tmp_path), "--name", "it"]
     command = [sys.executable, "-m", "tests.mutation", *asked, TESTS]

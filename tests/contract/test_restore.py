@@ -333,7 +333,7 @@ def test_a_live_run_an_old_file_and_an_undeclared_class_are_refused(
     refused = put_back(kept.store, path)
     assert (refused.answer, refused.why) == ("undeclared", "browse")
     short = kept.contract.model_copy(
-        update={"timings": kept.contract.timings.model_copy(update={"final_retention_s": 0.01})}
+        update={"timings": kept.contract.timings.model_copy(update={"final_retention_s": 0.001})}
     )
     kept.store.apply_settings(short.for_redis(), short.digest(), "ada", "x")
     assert put_back(kept.store, path).answer == "too_old"

@@ -40,6 +40,7 @@ def test_an_alert_whose_tests_fail_as_it_is_has_no_score(monkeypatch: pytest.Mon
         mutate(default_settings(), ["GateFlapping"])
 
 
+@pytest.mark.slow
 def test_a_mutant_that_survives_by_its_nature_says_why() -> None:
     score = mutate(default_settings(), ["JobsBlocked"])
 
