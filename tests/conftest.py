@@ -6,12 +6,31 @@ import signal
 from pathlib import Path
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 pytest_plugins = ["tests.servers", "tests.queues"]
 
 
-# What takes a session fixture that is long in the making stays in one process, so that it is made once.
-LONG_IN_THE_MAKING = ("explored", "table")
+# Files whose tests share what is long in the making stay in one process, so that it is made once. (xdist's own groups
+# by mark have no effect: xdist 3.8 writes them into a field of a test that pytest 9.2 no longer reads.)
+TOGETHER = {
+    **dict.fromkeys(("conditions", "exploration", "liveness", "processes"), "explored"),
+    **dict.fromkeys(("gate_readings", "gate_rows"), "table"),
+    "wheel": "built",
+}
+
+
+class Together(LoadScopeScheduling):  # type: ignore[misc]  # xdist ships no types
+    """Send each test by itself to whoever is free, but those of a group to one process."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0].rsplit("/", 1)[-1]
+        return TOGETHER.get(file.removeprefix("test_").removesuffix(".py"), nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Together:
+    """Let the groups above be kept."""
+    return Together(config, log)
 
 
 def pytest_configure() -> None:
@@ -22,14 +41,6 @@ def pytest_configure() -> None:
     for number in (signal.SIGINT, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests of one long fixture together."""
-    for item in items:
-        for fixture in LONG_IN_THE_MAKING:
-            if fixture in getattr(item, "fixturenames", ()):
-                item.add_marker(pytest.mark.xdist_group(fixture))
 
 
 @pytest.fixture(scope="session")
