@@ -93,7 +93,7 @@ def draw(picture: Picture) -> str:
     parts = [
         opening,
         f"<rect width='{WIDTH}' height='{height}' fill='#ffffff'/>",
-        _text(_LEFT, 17, picture.title, size=13, weight="600"),
+        svg_text(_LEFT, 17, picture.title, size=13, weight="600"),
     ]
     parts += _key(WIDTH - _RIGHT, 17)
     parts += _strip(picture, picture.states, _TOP, coloured=True)
@@ -105,7 +105,7 @@ def draw(picture: Picture) -> str:
     parts += _time_axis(picture, bottom - _PANEL_GAP + 14)
     for number, moment in enumerate(picture.moments, start=1):
         y = bottom + 16 * number - 14
-        parts += [_badge(_LEFT + 7, y, number), _text(_LEFT + 20, y + 4, f"{moment.at_s:.1f} s  {moment.label}")]
+        parts += [_badge(_LEFT + 7, y, number), svg_text(_LEFT + 20, y + 4, f"{moment.at_s:.1f} s  {moment.label}")]
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
@@ -114,9 +114,10 @@ def _x(picture: Picture, at_s: float) -> float:
     return _LEFT + share * (WIDTH - _LEFT - _RIGHT)
 
 
-def _text(
+def svg_text(
     x: float, y: float, text: str, *, size: int = 11, fill: str = _INK, anchor: str = "start", weight: str = "400"
 ) -> str:
+    """Write a text at a place of a picture, in its units."""
     return (
         f"<text x='{x:.1f}' y='{y:.1f}' font-size='{size}' font-weight='{weight}' fill='{fill}' "
         f"text-anchor='{anchor}'>{escape(text)}</text>"
@@ -133,7 +134,7 @@ def _key(right: float, y: float) -> list[str]:
     parts: list[str] = []
     for state, colour in reversed(STATE_COLOURS.items()):
         right -= 6.2 * len(state)
-        parts.append(_text(right, y, state, fill=_FAINT))
+        parts.append(svg_text(right, y, state, fill=_FAINT))
         right -= 14
         parts.append(f"<rect x='{right:.1f}' y='{y - 9}' width='10' height='10' rx='2' fill='{colour}'/>")
         right -= 12
@@ -141,7 +142,7 @@ def _key(right: float, y: float) -> list[str]:
 
 
 def _strip(picture: Picture, spans: Iterable[Span], y: float, *, coloured: bool) -> list[str]:
-    parts = [_text(_LEFT - 6, y + 14, "gate" if coloured else "phase", fill=_FAINT, anchor="end")]
+    parts = [svg_text(_LEFT - 6, y + 14, "gate" if coloured else "phase", fill=_FAINT, anchor="end")]
     for span in spans:
         left, right = _x(picture, span.from_s), _x(picture, span.to_s)
         fill = _colour(span.label) if coloured else "#eef1f4"
@@ -153,7 +154,7 @@ def _strip(picture: Picture, spans: Iterable[Span], y: float, *, coloured: bool)
         # About six pixels a letter; what does not fit is in the title.
         if right - left > 5.8 * len(span.label) + 6:
             ink = "#ffffff" if coloured else _INK
-            parts.append(_text((left + right) / 2, y + 14, span.label, fill=ink, anchor="middle"))
+            parts.append(svg_text((left + right) / 2, y + 14, span.label, fill=ink, anchor="middle"))
         parts.append("</g>")
     return parts
 
@@ -180,7 +181,7 @@ def _moments(picture: Picture, top: float, bottom: float) -> list[str]:
 
 
 def _badge(x: float, y: float, number: int) -> str:
-    label = _text(x, y + 3.5, str(number), size=9, fill="#ffffff", anchor="middle")
+    label = svg_text(x, y + 3.5, str(number), size=9, fill="#ffffff", anchor="middle")
     return f"<circle cx='{x:.1f}' cy='{y:.1f}' r='7' fill='{_INK}'/>{label}"
 
 
@@ -204,12 +205,12 @@ def _panel(picture: Picture, panel: Panel, top: float) -> list[str]:
     def y(value: float) -> float:
         return top + _PANEL_HEIGHT * (1 - (min(value, high) - low) / (high - low))
 
-    parts = [_text(_LEFT, top - 8, panel.title, weight="600"), *_legend(panel, top - 8)]
+    parts = [svg_text(_LEFT, top - 8, panel.title, weight="600"), *_legend(panel, top - 8)]
     for value in sorted({low, 0.0, (low + high) / 2, high}):
         parts.append(
             f"<line x1='{_LEFT}' y1='{y(value):.1f}' x2='{WIDTH - _RIGHT}' y2='{y(value):.1f}' stroke='{_GRID}'/>"
         )
-        parts.append(_text(_LEFT - 6, y(value) + 4, f"{value:g}", fill=_FAINT, anchor="end"))
+        parts.append(svg_text(_LEFT - 6, y(value) + 4, f"{value:g}", fill=_FAINT, anchor="end"))
     label_y = math.inf
     for bound in sorted(panel.bounds, key=lambda bound: bound.value):
         if low <= bound.value <= high:
@@ -219,7 +220,7 @@ def _panel(picture: Picture, panel: Panel, top: float) -> list[str]:
             )
             # Outside the diagram, level with its line; from the lowest up, each keeps clear of the one below it.
             label_y = min(y(bound.value) + 3, label_y - _LABEL_HEIGHT)
-            parts.append(_text(WIDTH - _RIGHT + 6, label_y, bound.label, size=9, fill=_FAINT))
+            parts.append(svg_text(WIDTH - _RIGHT + 6, label_y, bound.label, size=9, fill=_FAINT))
     for line, colour in zip(panel.lines, COLOURS, strict=False):
         for piece in _pieces(line.points):
             points = " ".join(f"{_x(picture, at_s):.1f},{y(value):.1f}" for at_s, value in piece)
@@ -234,7 +235,7 @@ def _legend(panel: Panel, y: float) -> list[str]:
     parts: list[str] = []
     x = float(WIDTH - _RIGHT)
     for line, colour in reversed(list(zip(panel.lines, COLOURS, strict=False))):
-        parts.append(_text(x, y, line.label, fill=colour, anchor="end", weight="600"))
+        parts.append(svg_text(x, y, line.label, fill=colour, anchor="end", weight="600"))
         x -= 6.8 * len(line.label) + 14
     return parts
 
@@ -257,4 +258,4 @@ def _pieces(points: Sequence[tuple[float, float | None]]) -> list[list[tuple[flo
 def _time_axis(picture: Picture, y: float) -> list[str]:
     step = next((step for step in (1, 2, 5, 10, 20, 30, 60, 120, 300, 600) if picture.seconds / step <= 12), 1200)
     ticks = range(0, int(picture.seconds) + 1, step)
-    return [_text(_x(picture, tick), y, f"{tick} s", fill=_FAINT, anchor="middle") for tick in ticks]
+    return [svg_text(_x(picture, tick), y, f"{tick} s", fill=_FAINT, anchor="middle") for tick in ticks]

@@ -98,8 +98,10 @@ class Collector:
         return Scrape(tuple(readings), time.monotonic() - started)
 
     def close(self) -> None:
-        """Let the threads end; a read under way ends by its own timeout. Safe to call twice."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        """End the reads under way and wait for their threads: then what they read through may be closed. Safe twice."""
+        for break_off in self._break_off.values():
+            break_off()
+        self._threads.shutdown(wait=True, cancel_futures=True)
 
     async def _reading(self, queue: str, limit_s: float) -> Reading:
         read = self._under_way.get(queue)

@@ -74,11 +74,8 @@ class Connections:
         except redis.exceptions.ResponseError:
             self._give_back(connection)
             raise
-        except BaseException as error:
-            closed = isinstance(error, TypeError) and connection._sock is None
+        except BaseException:
             self._drop(connection)
-            if closed:  # by whoever closed the store meanwhile; redis-py then waits for nothing
-                raise redis.exceptions.ConnectionError("the connection was closed during the call") from error
             raise
         finally:
             self._timed.discard(connection)

@@ -14,7 +14,7 @@ pytest_plugins = ["tests.servers", "tests.queues"]
 # Files whose tests share what is long in the making stay in one process, so that it is made once. (xdist's own groups
 # by mark have no effect: xdist 3.8 writes them into a field of a test that pytest 9.2 no longer reads.)
 TOGETHER = {
-    **dict.fromkeys(("conditions", "exploration", "liveness", "processes"), "explored"),
+    **dict.fromkeys(("conditions", "exploration", "left_out_rules", "liveness", "processes"), "explored"),
     **dict.fromkeys(("gate_readings", "gate_rows"), "table"),
     "wheel": "built",
 }

@@ -17,6 +17,7 @@ from tests.brute_force import BruteForce, Page, differences, read_plainly
 from tests.exported import page_of
 from tests.machine.clock import Clock, with_clock
 from tests.machine.figures import ClockedReader
+from tests.queues import open_with
 
 
 class Crowd:
@@ -28,7 +29,7 @@ class Crowd:
         self.clock = Clock(self.client)
         self.store = Store(self.client, "default")
         self.contract = contract
-        assert self.store.init_queue(contract.for_redis(), contract.digest(), "ada", "a test").answer == "moved"
+        open_with(self.store, contract)
         self.reader = ClockedReader(self.client, url, functions.library())
         self._numbers = itertools.count()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ from sluicegate.admission import Decision
 from sluicegate.job import CallKind, Job, Outcome
 from sluicegate.producer import Producer
 from sluicegate.replies import Claimed, Settled
-from sluicegate.settings import Contract, faster, load
+from sluicegate.settings import Contract, Settings, faster, load
 from sluicegate.store import Store
 from tests.invariants import assert_invariants, full_record
 
@@ -133,6 +133,21 @@ def wait_until(holds: Callable[[], bool], what: str, within_s: float = WAIT_S) -
     while not holds():
         assert time.monotonic() < end, f"{what} did not come true within {within_s:g} s"
         time.sleep(0.01)
+
+
+def open_with(store: Store, contract: Contract) -> None:
+    """Open the store's queue, which never was, with a contract."""
+    answer = store.init_queue(contract.for_redis(), contract.digest(), "ada", "a test")
+    assert answer.answer == "moved", answer
+
+
+@contextmanager
+def store_of(settings: Settings) -> Iterator[Store]:
+    """Give a store made from settings, of a queue that it has opened with their contract."""
+    made = Store.of(settings)
+    open_with(made, settings.contract)
+    yield made
+    made.close()
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 
 from bench.overload.scoring import Score
-from drill.plot import COLOURS, WIDTH
+from drill.plot import COLOURS, WIDTH, svg_text
 
 _LEFT, _RIGHT, _TOP, _PANEL, _GAP = 58, 16, 64, 120, 46
 _FONT = "font-family='system-ui,-apple-system,Segoe UI,Helvetica,Arial,sans-serif'"
@@ -52,13 +52,13 @@ def draw(scores: Sequence[Score], title: str) -> str:
     parts = [
         opening,
         f"<rect width='{WIDTH}' height='{height}' fill='#ffffff'/>",
-        _text(_LEFT, 17, title, size=13, weight="600"),
+        svg_text(_LEFT, 17, title, size=13, weight="600"),
     ]
     x = float(_LEFT)
     for policy, colour in zip(policies, COLOURS, strict=False):
         parts += [
             f"<rect x='{x:.0f}' y='27' width='10' height='10' rx='2' fill='{colour}'/>",
-            _text(x + 14, 36, policy),
+            svg_text(x + 14, 36, policy),
         ]
         x += 30 + 6.6 * len(policy)
     for number, panel in enumerate(PANELS):
@@ -76,16 +76,16 @@ def _panel(
     def y(value: float) -> float:
         return top + _PANEL * (1 - min(value, panel.most) / panel.most)
 
-    parts = [_text(_LEFT, top - 6, panel.title, weight="600")]
+    parts = [svg_text(_LEFT, top - 6, panel.title, weight="600")]
     for value in (0.0, 0.25, 0.5, 0.75, 1.0):
         level = y(value * panel.most)
         parts.append(f"<line x1='{_LEFT}' y1='{level:.1f}' x2='{WIDTH - _RIGHT}' y2='{level:.1f}' stroke='{_GRID}'/>")
-        parts.append(_text(_LEFT - 6, level + 4, f"{value * panel.most:.0%}", fill=_FAINT, anchor="end"))
+        parts.append(svg_text(_LEFT - 6, level + 4, f"{value * panel.most:.0%}", fill=_FAINT, anchor="end"))
     group = (WIDTH - _LEFT - _RIGHT) / len(shapes)
     bar = (group - 24) / len(policies)
     for place, shape in enumerate(shapes):
         left = _LEFT + place * group + 12
-        parts.append(_text(left + (group - 24) / 2, top + _PANEL + 14, _said(shape), fill=_FAINT, anchor="middle"))
+        parts.append(svg_text(left + (group - 24) / 2, top + _PANEL + 14, _said(shape), fill=_FAINT, anchor="middle"))
         for one in (one for one in scores if one.shape == shape):
             number = policies.index(one.policy)
             parts += _bar(left + number * bar, bar - 3, y, panel.figure(one), COLOURS[number], f"{one.policy}, {shape}")
@@ -105,17 +105,8 @@ def _bar(x: float, width: float, y: Callable[[float], float], value: float, colo
         f"height='{max(0.5, bottom - top):.1f}' fill='{colour}'/></g>"
     )
     level, ink = (top + 9, "#ffffff") if inside else (top - 2, _INK)
-    return [shape, _text(x + width / 2, level, f"{100 * value:.1f}", size=8, fill=ink, anchor="middle")]
+    return [shape, svg_text(x + width / 2, level, f"{100 * value:.1f}", size=8, fill=ink, anchor="middle")]
 
 
 def _said(shape: str) -> str:
     return "3× burst, mean 1.0×" if shape == "burst" else shape.replace("x", "× capacity")
-
-
-def _text(
-    x: float, y: float, text: str, *, size: int = 11, fill: str = _INK, anchor: str = "start", weight: str = "400"
-) -> str:
-    return (
-        f"<text x='{x:.1f}' y='{y:.1f}' font-size='{size}' font-weight='{weight}' fill='{fill}' "
-        f"text-anchor='{anchor}'>{escape(text)}</text>"
-    )

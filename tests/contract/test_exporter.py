@@ -22,7 +22,7 @@ from sluicegate.submission import Submission
 from sluicegate.telemetry import STABLE_FIELDS
 from tests.exported import add_reader, reader_url
 from tests.pages import WAIT_S, names_of, scrape, serving, settings_for
-from tests.queues import wait_until
+from tests.queues import open_with, wait_until
 
 
 def execute(client: redis.Redis, *words: str) -> object:
@@ -35,7 +35,7 @@ def store(redis_url: str) -> Iterator[Store]:
     """Open the queue `default` and give the store that may write to it."""
     opened = Store.connect(redis_url)
     contract = default_settings().contract
-    assert opened.init_queue(contract.for_redis(), contract.digest(), "ada", "a test").answer == "moved"
+    open_with(opened, contract)
     yield opened
     opened.close()
 

@@ -21,6 +21,7 @@ from exporter.reference import reference
 from sluicegate.settings import default_settings
 from sluicegate.store import Store
 from tests.exported import add_reader, reader_url
+from tests.queues import open_with
 
 WITHIN_S = 60.0
 COMMAND = [sys.executable, "-m", "sluicegate", "exporter"]
@@ -74,7 +75,7 @@ def test_once_prints_a_page_that_promtool_accepts_but_for_the_name_that_is_waive
 ) -> None:
     contract = default_settings().contract
     store = Store.connect(redis_url)
-    store.init_queue(contract.for_redis(), contract.digest(), "ada", "a test")
+    open_with(store, contract)
     store.close()
     with redis.Redis.from_url(redis_url) as client:
         add_reader(client)

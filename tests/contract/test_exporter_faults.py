@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -17,7 +18,7 @@ from sluicegate.settings import default_settings
 from sluicegate.store import Store
 from tests.exported import PASSWORD, add_reader, reader_url
 from tests.pages import assert_says_nothing, names_of, readable, scrape, serving
-from tests.queues import wait_until
+from tests.queues import open_with, wait_until
 from tests.servers import MakeServer
 from tests.tampering import Tamper, TamperingRelay, bulk, cut_short, instead
 
@@ -27,7 +28,7 @@ def store(redis_url: str) -> Iterator[Store]:
     """Open the queue `default`, and give the server the exporter's user."""
     opened = Store.connect(redis_url)
     contract = default_settings().contract
-    assert opened.init_queue(contract.for_redis(), contract.digest(), "ada", "a test").answer == "moved"
+    open_with(opened, contract)
     with redis.Redis.from_url(redis_url) as client:
         add_reader(client)
     yield opened
@@ -104,6 +105,27 @@ def test_three_scrapes_of_a_hung_server_make_one_attempt_and_all_come_in_time(
 
     for page in pages:
         assert_says_nothing(page, "unavailable", "late")
+
+
+def test_stopping_ends_a_read_that_hangs_before_its_connection_is_closed(
+    store: Store, server: QueueServer, session_children: Children, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with serving(reader_url(server.url), budget_s=8) as exporter:
+        readable(exporter)
+        session_children.suspend(server.kind.value)
+        try:
+            assert_says_nothing(scrape(exporter, "0.5"), "late")
+            reads = [thread for thread in threading.enumerate() if thread.name.startswith("read")]
+            started = time.monotonic()
+            exporter.stop()
+            took_s = time.monotonic() - started
+        finally:
+            session_children.resume(server.kind.value)
+
+    assert reads
+    assert not any(thread.is_alive() for thread in reads)
+    assert took_s < 3, "it did not wait for the answer"
+    assert "collector_failed" not in capsys.readouterr().out
 
 
 def test_a_server_that_loads_its_data_leaves_no_figure(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +27,8 @@ from sluicegate.store import Store
 from sluicegate.submission import Submission
 from sluicegate.telemetry import CLASS_QUEUE_AGE_SECONDS, QUEUE_AGE_P95_SECONDS
 from tests.exported import add_reader, reader_url
-from tests.queues import wait_until
+from tests.queues import open_with, wait_until
+from tests.small_server import Handler, served
 
 EVERY_S = 1.0
 WITHIN_S = 30.0
@@ -52,31 +51,15 @@ def settings_for(url: str) -> Settings:
 @contextmanager
 def as_text(exporter: Exporter) -> Iterator[str]:
     """Pass the exporter's page on as a scraper gets it that knows the text format alone."""
+    with httpx.Client(timeout=5, trust_env=False) as client:
 
-    client = httpx.Client(timeout=5, trust_env=False)
+        class Page(Handler):
+            def respond(self) -> None:
+                page = client.get(f"{exporter.url}/metrics", headers={"Accept": "text/plain"})
+                self.answer(page.status_code, page.content, page.headers["Content-Type"])
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            page = client.get(f"{exporter.url}/metrics", headers={"Accept": "text/plain"})
-            self.send_response(page.status_code)
-            self.send_header("Content-Type", page.headers["Content-Type"])
-            self.send_header("Content-Length", str(len(page.content)))
-            self.end_headers()
-            self.wfile.write(page.content)
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing: a scrape a second would fill the test's output."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-        client.close()
+        with served(Page) as address:
+            yield address
 
 
 class Monitored:
@@ -143,7 +126,7 @@ def monitored(redis_url: str, children: Children, tmp_path: Path) -> Iterator[Mo
     settings = settings_for(redis_url)
     store = Store.connect(redis_url)
     contract = settings.contract
-    assert store.init_queue(contract.for_redis(), contract.digest(), "ada", "a test").answer == "moved"
+    open_with(store, contract)
     classes = ("lint-fix", "test-patch", "refactor-plan")
     jobs = [Submission(f"job-{number:02}", classes[number % 3], "{}") for number in range(JOBS)]
     assert all(decision.accepted for decision in Producer(store).submit_many(jobs))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import http.server
 import json
 import queue
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +21,7 @@ from drill.monitoring import (
     find_prometheus,
 )
 from sluicegate.errors import UsageError
+from tests.small_server import Handler, served
 
 RULE = """
 groups:
@@ -46,22 +45,13 @@ def posts() -> Iterator[tuple[int, queue.Queue[dict[str, object]]]]:
     """A real receiver of webhooks: its port and what it was sent."""
     received: queue.Queue[dict[str, object]] = queue.Queue()
 
-    class Receiver(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            received.put(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(200)
-            self.end_headers()
+    class Receiver(Handler):
+        def respond(self) -> None:
+            received.put(json.loads(self.body()))
+            self.answer(200)
 
-        def log_message(self, *_: object) -> None:
-            """Keep the test's output quiet."""
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield server.server_address[1], received
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with served(Receiver) as address:
+        yield int(address.rpartition(":")[2]), received
 
 
 def test_an_alert_goes_from_a_scrape_to_a_webhook(

@@ -24,6 +24,7 @@ from sluicegate.producer import Producer
 from sluicegate.settings import Settings, default_settings, load, parse
 from sluicegate.store import Store
 from tests.certificates import Authority
+from tests.queues import store_of
 from tests.topologies import TlsServer, tls_server
 
 PASSWORD = "s3cret-of-the-worker"
@@ -61,11 +62,8 @@ def settings(secured: TlsServer, secret: Path) -> Settings:
 
 @pytest.fixture
 def store(settings: Settings) -> Iterator[Store]:
-    made = Store.of(settings)
-    contract = settings.contract
-    assert made.init_queue(contract.for_redis(), contract.digest(), "ada", "a test").answer == "moved"
-    yield made
-    made.close()
+    with store_of(settings) as made:
+        yield made
 
 
 def allow(secured: TlsServer, user: str, password: str) -> None:

@@ -20,7 +20,7 @@ from sluicegate.producer import Producer
 from sluicegate.settings import Settings, WorkerSettings, default_settings
 from sluicegate.store import Store
 from sluicegate.worker import Worker
-from tests.queues import wait_until
+from tests.queues import open_with, wait_until
 from tests.topologies import Nodes
 
 QUEUE = "mill"
@@ -51,7 +51,7 @@ def store(nodes: Nodes) -> Iterator[Store]:
     settings = settings_of(nodes)
     made = Store.of(settings)
     contract = settings.contract
-    assert made.init_queue(contract.for_redis(), contract.digest(), "ada", "a test").answer == "moved"
+    open_with(made, contract)
     yield made
     made.close()
 
@@ -129,7 +129,7 @@ def test_a_node_that_hangs_costs_its_queue_a_bounded_wait_and_no_other_queue(sto
     elsewhere = next(name for name in ("a", "b", "c", "d", "e", "f") if nodes.owner(f"{{{name}}}:x") != owner)
     other = Store.of(settings_of(nodes, queue=elsewhere))
     contract = default_settings().contract
-    other.init_queue(contract.for_redis(), contract.digest(), "ada", "a test")
+    open_with(other, contract)
     nodes.pause(owner)
     try:
         began = time.monotonic()
@@ -162,7 +162,7 @@ def test_another_node_that_hangs_keeps_no_queue_from_being_opened_and_no_library
     nodes.pause(other)
     try:
         contract = settings.contract
-        assert store.init_queue(contract.for_redis(), contract.digest(), "ada", "a test").answer == "moved"
+        open_with(store, contract)
         nodes.clients[nodes.owner(GATE)].function_flush()
         with pytest.raises(StoreUnavailable):
             store.replace_library("ada", "a test")

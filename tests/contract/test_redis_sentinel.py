@@ -17,7 +17,7 @@ from sluicegate.errors import StoreError, StoreUnavailable
 from sluicegate.producer import Producer
 from sluicegate.settings import Settings, default_settings
 from sluicegate.store import Store
-from tests.queues import wait_until
+from tests.queues import store_of, wait_until
 from tests.topologies import SERVICE, Watched
 
 PASSWORD = "s3cret-of-the-queue"
@@ -45,11 +45,8 @@ def settings(watched: Watched, tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def store(settings: Settings) -> Iterator[Store]:
-    made = Store.of(settings)
-    contract = settings.contract
-    assert made.init_queue(contract.for_redis(), contract.digest(), "ada", "a test").answer == "moved"
-    yield made
-    made.close()
+    with store_of(settings) as made:
+        yield made
 
 
 def submitted(store: Store) -> bool:

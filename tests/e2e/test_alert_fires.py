@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, TypeVar
 
 import httpx
@@ -24,6 +22,7 @@ from sluicegate import records
 from sluicegate.records import AlertName
 from sluicegate.settings import Settings
 from sluicegate.telemetry import QUEUE_AGE_P95_SECONDS, QUEUE_LABEL
+from tests.small_server import Handler, served
 from tests.unit.rules.settings import fast
 
 # Scrape, evaluation, `for` and notification at a second each, and as much again twice for a machine that is busy.
@@ -70,33 +69,16 @@ def _with_queue(key: str, queue: str) -> str:
 
 @contextmanager
 def _served(queue: Queue) -> Iterator[str]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self._answer(200, queue.page().encode())
+    class Figures(Handler):
+        def respond(self) -> None:
+            if self.command == "GET":
+                self.answer(200, queue.page().encode(), "text/plain; version=0.0.4")
+            else:
+                queue.webhooks.append(json.loads(self.body()))
+                self.answer(202, b"{}")
 
-        def do_POST(self) -> None:
-            queue.webhooks.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            self._answer(202, b"{}")
-
-        def _answer(self, status: int, body: bytes) -> None:
-            self.send_response(status)
-            self.send_header("Content-Type", "text/plain; version=0.0.4")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing: a scrape a second would fill the test's output."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with served(Figures) as address:
+        yield address
 
 
 def _wait(condition: Callable[[], Found], within_s: float, what: str) -> Found:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import http.server
 import json
-import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -20,6 +18,7 @@ from drill.webhook import firing
 from rules.generate import catalogue
 from sluicegate.admission import Decision
 from sluicegate.settings import default_settings
+from tests.small_server import Handler, served
 
 Answers = dict[str, tuple[int, Any]]
 
@@ -30,27 +29,15 @@ def answers() -> Iterator[tuple[str, Answers, list[tuple[str, str, Any]]]]:
     known: Answers = {}
     asked: list[tuple[str, str, Any]] = []
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def answer(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            path = self.path.partition("?")[0]
+    class Known(Handler):
+        def respond(self) -> None:
+            body = self.body()
             asked.append((self.command, self.path, json.loads(body) if body else None))
-            status, answer = known.get(path, (404, {"error": "not here"}))
-            self.send_response(status)
-            self.end_headers()
-            self.wfile.write(json.dumps(answer).encode())
+            status, answer = known.get(self.path.partition("?")[0], (404, {"error": "not here"}))
+            self.answer(status, json.dumps(answer).encode())
 
-        do_GET = do_POST = answer  # noqa: N815 (the server's names)
-
-        def log_message(self, *_: object) -> None:
-            """Keep the test's output quiet."""
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}", known, asked
-    server.shutdown()
-    server.server_close()
+    with served(Known) as address:
+        yield f"http://{address}", known, asked
 
 
 def test_a_part_that_is_not_there_is_named() -> None:

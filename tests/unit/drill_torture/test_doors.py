@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -27,6 +25,7 @@ from sluicegate import http_answers
 from sluicegate.admission import Decision
 from sluicegate.http_answers import HttpAnswer, Trouble, problem
 from sluicegate.http_bodies import JobRequest
+from tests.small_server import Handler, served
 
 DECISIONS = [
     Decision(True, "k"),
@@ -106,12 +105,12 @@ def test_the_file_that_is_written_to_is_the_newest(tmp_path: Path) -> None:
     assert newest.name == "appendonly.aof.2.incr.aof"
 
 
-class Jobs(BaseHTTPRequestHandler):
+class Jobs(Handler):
     """Answer as the API does of four jobs, each by its own name."""
 
     protocol_version = "HTTP/1.1"
 
-    def do_GET(self) -> None:
+    def respond(self) -> None:
         answers: dict[str, tuple[int, object]] = {
             "/v1/jobs/torture%3A1": (200, {"state": "succeeded"}),
             "/v1/jobs/nothing": (200, []),
@@ -119,27 +118,13 @@ class Jobs(BaseHTTPRequestHandler):
             "/v1/jobs/elsewhere": (404, {"reason": "no_such_path"}),
         }
         status, body = answers.get(self.path, (503, {"reason": "unanswered"}))
-        text = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-
-    def log_message(self, *_: object) -> None:
-        return
+        self.answer(status, json.dumps(body).encode())
 
 
 def test_a_look_tells_a_job_from_none_and_both_from_no_answer() -> None:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Jobs)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    looks = Api([f"http://127.0.0.1:{server.server_port}"])
-    try:
+    with served(Jobs) as address:
+        looks = Api([f"http://{address}"])
         told = [looks.state(key) for key in ("torture:1", "absent", "elsewhere", "while it is down", "torture:1")]
         assert told == ["succeeded", "gone", "status 404", UNANSWERED, "succeeded"]
         assert looks.ask("GET", "/v1/jobs/nothing") == Answer(200, None)
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-    assert Api([f"http://127.0.0.1:{server.server_port}"]).state("torture:1") == UNANSWERED
+    assert Api([f"http://{address}"]).state("torture:1") == UNANSWERED
