@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -68,7 +69,7 @@ def test_the_family_of_a_process_is_what_descends_from_it() -> None:
         assert parent.stdout is not None
         child = int(parent.stdout.readline())
         found = family(parent.pid)
-        subprocess.run(["kill", str(child)], check=True)
+        os.kill(child, signal.SIGTERM)
         parent.wait(10)
     assert found == [parent.pid, child]
 
