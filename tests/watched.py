@@ -9,7 +9,8 @@ from contextlib import contextmanager
 
 from sluicegate.admission import Decision
 from sluicegate.async_connection import AsyncConnection
-from sluicegate.store import Store, Words
+from sluicegate.calls import Words
+from sluicegate.store import Store
 
 HELD_AT_MOST_S = 30.0
 

@@ -1,0 +1,337 @@
+"""Call the function library of one queue, wherever it lives: as a function or a script, translated at the border.
+
+A lost answer is `StoreUnavailable`: the command may have run, so whoever repeats it does so with the same request id.
+redis-py would retry ten times by itself, so its retries are off and both timeouts are set.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Self, cast
+
+import redis
+
+from sluicegate import functions, keys, redis_clients
+from sluicegate.connections import Sent
+from sluicegate.errors import OtherLibrary, StoreFull, StoreRejected, StoreUnavailable, UsageError
+from sluicegate.keys import Keys
+from sluicegate.redis_clients import Access
+from sluicegate.redis_servers import Cluster, OneServer, Server
+from sluicegate.redis_settings import host_and_port
+from sluicegate.remedies import QUEUE_UPGRADE
+from sluicegate.settings import Settings
+
+Arguments = Mapping[str, Any]
+Words = Sequence[str | int]
+_MISSING_FUNCTION = "Function not found"
+# Calls of a reader as scripts, before it looks for its function again.
+_SCRIPTS_BETWEEN = 100
+
+
+class Calls:
+    """Call the functions of one queue by name; safe to share between threads.
+
+    It remembers the highest epoch it has seen and sends it along: older data answers closed (contract §6).
+    """
+
+    def __init__(self, server: Server | redis.Redis, queue: str, *, read_only: bool = False) -> None:
+        self._server = OneServer(server, owns=False) if isinstance(server, redis.Redis) else server
+        self.keys = Keys.for_queue(queue)
+        self._read_only = read_only
+        self._scripts: dict[str, str] = {}
+        self._epoch = 0
+        self._lock = threading.Lock()
+        self._function_forbidden = False
+        self._scripts_left = 0
+
+    @classmethod
+    def connect(
+        cls,
+        url: str,
+        queue: str = keys.DEFAULT_QUEUE,
+        *,
+        read_only: bool = False,
+        connect_timeout_s: float = 1.0,
+        timeout_s: float = 1.0,
+    ) -> Self:
+        """Prepare a store; does no I/O. Raises UsageError on an address that is not a Redis URL."""
+        return cls.reach(
+            Access(url, connect_timeout_s=connect_timeout_s, timeout_s=timeout_s), queue, read_only=read_only
+        )
+
+    @classmethod
+    def of(cls, settings: Settings, queue: str = "", *, read_only: bool = False, timeout_s: float = 1.0) -> Self:
+        """Prepare a store of the settings' server, for their queue if no other is named; connects to nothing.
+
+        Raises UsageError on an address, or a file that the settings name, that can't be used.
+        """
+        access = Access(
+            settings.redis_url,
+            settings.redis,
+            settings.redis_password_file,
+            connect_timeout_s=timeout_s,
+            timeout_s=timeout_s,
+        )
+        return cls.reach(access, queue or settings.queue, read_only=read_only)
+
+    @classmethod
+    def reach(cls, access: Access, queue: str, *, read_only: bool = False) -> Self:
+        """Prepare a store of the server that `access` describes; connects to nothing. Raises UsageError as `of`."""
+        return cls(_server(access, queue), queue, read_only=read_only)
+
+    @property
+    def queue(self) -> str:
+        return self.keys.queue
+
+    @property
+    def epoch_seen(self) -> int:
+        return self._epoch
+
+    def close(self) -> None:
+        """Close every connection; safe twice."""
+        self._server.close()
+
+    def break_off(self) -> None:
+        """End the reads under way that were given a time of their own; their callers get StoreUnavailable."""
+        self._server.break_off()
+
+    def ping(self) -> None:
+        """Raise StoreError unless the server answers."""
+        try:
+            self._server.run(lambda client: client.ping())
+        except redis.exceptions.RedisError as error:
+            raise translated(error) from error
+
+    def load(self) -> None:
+        """Load the function library on every primary in reach; an identical or forbidden one is left alone."""
+        try:
+            self._server.run_on_primaries(self._load_on, all_of_them=False)
+        except redis.exceptions.RedisError as error:
+            raise translated(error) from error
+
+    def _load_on(self, client: redis.Redis) -> None:
+        try:
+            client.function_load(functions.library())
+        except redis.exceptions.ResponseError as error:
+            if "already exists" in str(error):
+                return
+            if not isinstance(error, redis.exceptions.NoPermissionError) and "unknown command" not in str(error):
+                raise
+            self._function_forbidden = True
+
+    def _call(self, command: str, arguments: Arguments, timeout_s: float | None = None) -> Mapping[str, Any]:
+        """Call a function that takes and answers one JSON object."""
+        packed = json.dumps(arguments, separators=(",", ":"))
+        text = self._ask(command, (packed,), timeout_s)
+        try:
+            body = json.loads(cast("str", text))
+        except (TypeError, ValueError) as error:
+            raise StoreRejected(f"{command} answered something that is not JSON: {text!r:.100}") from error
+        if not isinstance(body, dict):
+            raise StoreRejected(f"{command} answered something that is no object: {text!r:.100}")
+        self._remember_epoch(body)
+        return cast("Mapping[str, Any]", body)
+
+    def _hot(self, command: str, words: Words) -> list[Any]:
+        """Call a function that takes its arguments one by one and answers one flat list."""
+        return flat(command, self._ask(command, words, None))
+
+    def _start(self, command: str, words: Words) -> Coming:
+        """Send a hot command; one that may be repeated, for where the server has no such function it is sent again."""
+        if self._read_only or self._function_forbidden:
+            return Coming(self, command, words, None)
+        try:
+            return Coming(self, command, words, self._server.start(self._call_of(command, words)))
+        except redis.exceptions.RedisError as error:
+            raise translated(error) from error
+
+    def _arguments(self, words: Words) -> tuple[str | int, ...]:
+        return (self.keys(keys.GATE), self.keys.prefix, str(self._epoch), *words)
+
+    def _call_of(self, command: str, words: Words) -> tuple[str | int, ...]:
+        return ("FCALL", functions.function_name(command), 1, *self._arguments(words))
+
+    def _ask(self, command: str, words: Words, timeout_s: float | None) -> object:
+        arguments = self._arguments(words)
+        try:
+            return self._send(command, arguments, timeout_s)
+        except redis.exceptions.RedisError as error:
+            raise translated(error) from error
+
+    def _send(
+        self, command: str, arguments: tuple[str | int, ...], timeout_s: float | None, *, loaded: bool = False
+    ) -> object:
+        if self._read_only:
+            return self._send_reading(command, arguments, timeout_s)
+        if self._function_forbidden:
+            return self._send_script(command, arguments, timeout_s)
+        try:
+            return self._server.ask(("FCALL", functions.function_name(command), 1, *arguments), timeout_s)
+        except redis.exceptions.ResponseError as error:
+            self._function_forbidden = _forbids_functions(error)
+            missing = _MISSING_FUNCTION in str(error)
+            if missing and loaded:
+                raise self._other_library(command) from error
+            if not missing and not self._function_forbidden:
+                raise
+        if not self._function_forbidden:
+            self.load()
+        return self._send(command, arguments, timeout_s, loaded=True)
+
+    def _other_library(self, command: str) -> OtherLibrary:
+        return OtherLibrary(
+            f"The server's function library {functions.LIBRARY} has other code "
+            f"({self.loaded_library() or 'not shown'}) than this version of Sluicegate "
+            f"({functions.digest_of(functions.library())}): it has no {command}.\n"
+            f"Finish the roll-out of this version, then `{QUEUE_UPGRADE}` replaces the library."
+        )
+
+    def _send_reading(self, command: str, arguments: tuple[str | int, ...], timeout_s: float | None) -> object:
+        """Call the loaded function if it is this source, else run it as a script, which takes the server longer.
+
+        Who may not call it, or does not find it, asks again after a while: somebody may load it, or allow it.
+        """
+        if self._scripts_left > 0:
+            self._scripts_left -= 1
+            return self._send_script(command, arguments, timeout_s)
+        try:
+            return self._server.ask(("FCALL_RO", functions.reading_name(command), 1, *arguments), timeout_s)
+        except redis.exceptions.ResponseError as error:
+            if _MISSING_FUNCTION not in str(error) and not _forbids_functions(error):
+                raise
+        self._scripts_left = _SCRIPTS_BETWEEN
+        return self._send_script(command, arguments, timeout_s)
+
+    def _send_script(self, command: str, arguments: tuple[str | int, ...], timeout_s: float | None) -> object:
+        """Run the same source as a script: for a reader that cannot load, and where FUNCTION is forbidden."""
+        source = functions.script(command, read_only=self._read_only)
+        suffix = "_RO" if self._read_only else ""
+        if command in self._scripts:
+            try:
+                return self._server.ask((f"EVALSHA{suffix}", self._scripts[command], 1, *arguments), timeout_s)
+            except redis.exceptions.NoScriptError:
+                pass
+        self._scripts[command] = _sha1(source)
+        return self._server.ask((f"EVAL{suffix}", source, 1, *arguments), timeout_s)
+
+    def _remember_epoch(self, body: Mapping[str, Any]) -> None:
+        gate = body.get("gate")
+        raw = body.get("epoch") or (gate.get("epoch") if isinstance(gate, Mapping) else None)
+        if raw is not None:
+            self._saw(int(raw))
+
+    def _saw(self, epoch: int) -> None:
+        if epoch > self._epoch:
+            with self._lock:
+                self._epoch = max(self._epoch, epoch)
+
+    def loaded_library(self) -> str | None:
+        """Give the digest of the code that is loaded under the library's name; empty where there is none."""
+        found = self._shown("FUNCTION LIST", "LIBRARYNAME", functions.LIBRARY, "WITHCODE")
+        if not isinstance(found, list):
+            return None
+        codes = [dict(zip(one[::2], one[1::2], strict=True))["library_code"] for one in found]
+        return functions.digest_of(codes[0]) if codes else ""
+
+    def _shown(self, *words: str) -> object:
+        try:
+            return self._server.run(lambda client: cast("object", cast("Any", client).execute_command(*words)))
+        except redis.exceptions.ResponseError:
+            return None
+        except redis.exceptions.RedisError as error:
+            raise translated(error) from error
+
+
+def _server(access: Access, queue: str) -> Server:
+    nodes = access.settings.cluster_nodes
+    if nodes:
+        if not Keys.for_queue(queue).prefix:
+            raise UsageError(
+                f"The queue {queue!r} can't live in a cluster: its keys have no prefix that keeps them in one slot.",
+                "Give the queue another name with the setting `queue` or --queue NAME.",
+            )
+        redis_clients.check(access)
+        return Cluster(
+            [host_and_port(one) for one in nodes], partial(redis_clients.node, access), Keys.for_queue(queue)(keys.GATE)
+        )
+    if access.settings.sentinels:
+        client, sentinels = redis_clients.primary_by_sentinels(access)
+        return OneServer(client, owns=True, beside=sentinels)
+    return OneServer(redis_clients.single(access), owns=True)
+
+
+class Coming:
+    """Hold a hot command that is on its way, or that could not be sent ahead and is asked when its answer is."""
+
+    def __init__(self, calls: Calls, command: str, words: Words, sent: Sent | None) -> None:
+        self._calls = calls
+        self._command = command
+        self._words = words
+        self._sent = sent
+
+    def answer(self) -> list[Any]:
+        """Wait for the answer."""
+        sent, self._sent = self._sent, None
+        if sent is not None:
+            try:
+                return flat(self._command, sent.answer())
+            except redis.exceptions.ResponseError:
+                pass  # Asked again in the ordinary way, which knows what to do or to say.
+            except redis.exceptions.RedisError as error:
+                raise translated(error) from error
+        return self._calls._hot(self._command, self._words)
+
+    def abandon(self) -> None:
+        """Let the answer be nobody's; nothing where it was given."""
+        if self._sent is not None:
+            self._sent.abandon()
+
+
+def flat(command: str, answer: object) -> list[Any]:
+    """Give the flat list that a hot command answers; raises StoreRejected on anything else."""
+    if not isinstance(answer, list):
+        raise StoreRejected(f"{command} answered something that is not a list: {answer!r:.100}")
+    return answer
+
+
+def _forbids_functions(error: redis.exceptions.ResponseError) -> bool:
+    """Say whether the server has no FCALL for this user; a key that is forbidden inside a function is not meant."""
+    text = str(error).lower()
+    return "fcall" in text and (isinstance(error, redis.exceptions.NoPermissionError) or "unknown command" in text)
+
+
+def _sha1(source: str) -> str:
+    return hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
+
+
+def translated(error: redis.exceptions.RedisError) -> StoreUnavailable | StoreRejected:
+    """Translate redis-py's errors at the border: no answer is unavailable, an error answer is rejected."""
+    unavailable = (
+        redis.exceptions.ConnectionError,
+        redis.exceptions.TimeoutError,
+        redis.exceptions.BusyLoadingError,
+        redis.exceptions.ReadOnlyError,
+        redis.exceptions.ClusterDownError,
+        redis.exceptions.TryAgainError,
+    )
+    # redis-py counts a refused password as a broken connection; the server answered, and waiting mends nothing.
+    if isinstance(error, unavailable) and not isinstance(error, redis.exceptions.AuthenticationError):
+        return StoreUnavailable(str(error) or type(error).__name__)
+    if isinstance(error, redis.exceptions.MovedError):
+        return StoreRejected(
+            f"The queue's slot is at {error.host}:{error.port}, and this server is one node of a cluster: name the "
+            "cluster's nodes in redis.cluster_nodes."
+        )
+    if isinstance(error, redis.exceptions.AskError):
+        return StoreUnavailable("The queue's slot is being moved to another node of the cluster.")
+    # Inside a function the server's word for it is only part of the text.
+    if isinstance(error, redis.exceptions.OutOfMemoryError) or "OOM " in str(error):
+        return StoreFull(
+            f"The server's memory is full, so it takes no new job: {error}\n"
+            "Jobs that are there go on, and make room as they end; `CONFIG SET maxmemory` with more makes room at once."
+        )
+    return StoreRejected(str(error))
