@@ -1,4 +1,4 @@
-"""Parse what Alertmanager posts (webhook version 4) into alerts; everything in it is data, never a template."""
+"""Parse what Alertmanager (webhook version 4) or Grafana (version 1) posts: data, all of it, and never a template."""
 
 from __future__ import annotations
 
@@ -62,14 +62,29 @@ _GROUP_MOST = 1024
 _LABELS_MOST, _LABEL_NAME_MOST, _LABEL_MOST = 64, 100, 500
 
 
+# What each sender's bodies say of their form; Grafana's is Alertmanager's with fields of its own.
+_ALERTMANAGER, _GRAFANA = ("an Alertmanager webhook of version 4", "4"), ("a Grafana webhook of version 1", "1")
+
+
 def parse(body: bytes) -> Notification:
-    """Parse a request body; unknown fields are ignored. Raises NotUnderstood with a sentence for its sender."""
+    """Parse a body of Alertmanager; unknown fields are ignored. Raises NotUnderstood with a sentence for its sender."""
+    return _parsed(body, *_ALERTMANAGER)
+
+
+def parse_grafana(body: bytes) -> Notification:
+    """Parse a body of Grafana's alerting in the same way."""
+    return _parsed(body, *_GRAFANA)
+
+
+def _parsed(body: bytes, form: str, version: str) -> Notification:
     try:
         posted = _Posted.model_validate(json.loads(body))
     except (ValueError, RecursionError) as error:
-        raise NotUnderstood(f"This is not an Alertmanager webhook of version 4: {_first(error)}.") from error
-    if posted.version != "4":
-        raise NotUnderstood(f"This webhook has version {posted.version[:20]!r}; only version '4' is understood.")
+        raise NotUnderstood(f"This is not {form}: {_first(error)}.") from error
+    if posted.version != version:
+        raise NotUnderstood(
+            f"This webhook has version {posted.version[:20]!r}; only version {version!r} is understood."
+        )
     alerts = tuple(_alert(alert) for alert in posted.alerts)
     return Notification(_encodable(posted.group_key)[:_GROUP_MOST], alerts, posted.truncated_alerts)
 

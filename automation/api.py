@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
-from collections.abc import Awaitable, Callable
+from collections.abc import Mapping
 from dataclasses import asdict
 from enum import StrEnum
 from typing import TypeVar
 
-import structlog
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel, Field, ValidationError
+from starlette.types import ASGIApp
 
-from automation.alerts import NotUnderstood, parse
+from automation.access import Access
 from automation.bodies import read_body
-from automation.episodes import Episodes, NotKept
+from automation.episodes import Episodes
+from automation.guard import Guard
 from automation.metrics import AutomationMetrics
 from automation.names import run_id
 from automation.sentences import not_waiting_said
+from automation.webhook import SIGNED_PATHS, add_webhooks, count
 from runbooks.model import Runbook
 from runbooks.verbs.step import VerbName
 from sluicegate.errors import StoreError
 from sluicegate.store import Store
-
-log = structlog.get_logger(__name__)
-
-WEBHOOK_PATH = "/webhooks/alertmanager"
-
-_OPEN_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
 
 
 class Waiting(StrEnum):
@@ -68,32 +63,15 @@ NamedT = TypeVar("NamedT", bound=Named)
 
 
 def create_app(
-    store: Store, episodes: Episodes, runbooks: dict[str, Runbook], metrics: AutomationMetrics, token: str | None
-) -> FastAPI:
-    """Build the application; a bearer token, where one is set, guards everything but health and metrics."""
+    store: Store, episodes: Episodes, runbooks: Mapping[str, Runbook], metrics: AutomationMetrics, access: Access
+) -> ASGIApp:
+    """Build the application behind its guard; it owns nothing and needs no start."""
     app = FastAPI(title="Sluicegate automation", redirect_slashes=False, docs_url=None, redoc_url=None)
-    app.middleware("http")(_guarded(token, metrics))
     app.add_exception_handler(StoreError, _store_failed)
-    _add_webhook(app, episodes, metrics)
+    add_webhooks(app, episodes, access, metrics)
     _add_runs(app, store, runbooks)
     _add_health(app, store, metrics)
-    return app
-
-
-Next = Callable[[Request], Awaitable[Response]]
-
-
-def _guarded(token: str | None, metrics: AutomationMetrics) -> Callable[[Request, Next], Awaitable[Response]]:
-    expected = f"Bearer {token}".encode() if token else b""
-
-    async def guard(request: Request, proceed: Next) -> Response:
-        given = request.headers.get("authorization", "").encode("latin-1")
-        if token and request.url.path not in _OPEN_PATHS and not hmac.compare_digest(given, expected):
-            _count(request, metrics, 401)
-            return _said(401, "This needs `Authorization: Bearer TOKEN`.")
-        return await proceed(request)
-
-    return guard
+    return Guard(app, access, SIGNED_PATHS, lambda path, code: count(metrics, path, code))
 
 
 def _said(code: int, message: str) -> JSONResponse:
@@ -104,41 +82,7 @@ async def _store_failed(_request: Request, error: Exception) -> Response:
     return _said(503, f"The queue's server did not answer: {error}")
 
 
-def _count(request: Request, metrics: AutomationMetrics, code: int) -> None:
-    if request.url.path.rstrip("/") == WEBHOOK_PATH:
-        metrics.webhook_requests.labels(str(code)).inc()
-
-
-def _add_webhook(app: FastAPI, episodes: Episodes, metrics: AutomationMetrics) -> None:
-    async def webhook(request: Request) -> Response:
-        """Keep the notification, then say 202; 503 when it cannot be kept, and never a redirect or a 429."""
-        response = await _receive(request, episodes)
-        _count(request, metrics, response.status_code)
-        return response
-
-    for path in (WEBHOOK_PATH, f"{WEBHOOK_PATH}/"):
-        app.add_api_route(path, webhook, methods=["POST"], status_code=202)
-
-
-async def _receive(request: Request, episodes: Episodes) -> Response:
-    body = await read_body(request)
-    if isinstance(body, Response):
-        return body
-    try:
-        notification = parse(body)
-    except NotUnderstood as error:
-        log.warning("webhook_not_understood", why=str(error))
-        return _said(400, str(error))
-    try:
-        received = await episodes.receive(notification)
-    except (StoreError, NotKept) as error:
-        log.warning("webhook_not_kept", why=str(error))
-        return _said(503, f"The notification could not be kept: {error}")
-    runs = [{"id": run, "state": outcome, "duplicate": duplicate} for run, outcome, duplicate in received.runs]
-    return JSONResponse({"event": received.event, "matched": received.matched, "runs": runs}, status_code=202)
-
-
-def _add_runs(app: FastAPI, store: Store, runbooks: dict[str, Runbook]) -> None:
+def _add_runs(app: FastAPI, store: Store, runbooks: Mapping[str, Runbook]) -> None:
     @app.get("/v1/runs")
     async def runs() -> Response:
         found = await asyncio.to_thread(store.runs)

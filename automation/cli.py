@@ -6,6 +6,7 @@ import asyncio
 import json
 from dataclasses import asdict
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -55,9 +56,17 @@ def serve(
     queue: Queue = None,
     host: Host = None,
     port: Port = None,
+    token_file: Annotated[
+        Path | None, typer.Option("--token-file", metavar="FILE", help="The bearer token that callers must send.")
+    ] = None,
+    web_config_file: Annotated[
+        Path | None,
+        typer.Option("--web-config-file", metavar="FILE", help="TLS and passwords, in the exporter toolkit's format."),
+    ] = None,
 ) -> None:
     """Serve until Ctrl-C or SIGTERM: decide every tick, take webhooks, carry out runs."""
-    in_force = settings_of(settings, redis_url, queue, {"automation.host": host, "automation.port": port})
+    flags = {"automation.host": host, "automation.port": port, "automation.token_file": token_file}
+    in_force = settings_of(settings, redis_url, queue, {**flags, "automation.web_config_file": web_config_file})
     logs.configure()
     asyncio.run(Automation(in_force).serve())
 

@@ -25,7 +25,6 @@ from sluicegate.telemetry import Telemetry
 
 log = structlog.get_logger(__name__)
 
-SOURCE = "alertmanager"
 # A function call stays short, and so does the time until the sender has its answer: the loop looks at the rest.
 _ALERTS_A_CALL = 100
 _LOOKS_ON_ARRIVAL = 20
@@ -62,7 +61,7 @@ class Episodes:
     async def stop(self) -> None:
         await self._loop.stop()
 
-    async def receive(self, notification: Notification) -> Received:
+    async def receive(self, source: str, notification: Notification) -> Received:
         """Keep a notification, then look at its episodes at once.
 
         Raises NotKept or StoreError where it cannot be kept; once it is, a look that fails is left to the loop.
@@ -70,7 +69,7 @@ class Episodes:
         if notification.truncated:
             log.warning("webhook_truncated", group=notification.group, left_out=notification.truncated)
         wanted = [(alert, runbook) for alert in notification.alerts if (runbook := self._asked_for(alert))]
-        event, fresh = await self._keep(notification.group, [_arguments(alert, book) for alert, book in wanted])
+        event, fresh = await self._keep(source, notification.group, [_arguments(alert, book) for alert, book in wanted])
         try:
             runs = await self._look_on_arrival(fresh) if fresh else ()
         except StoreError as error:
@@ -78,12 +77,12 @@ class Episodes:
             runs = ()
         return Received(event, len(wanted), runs)
 
-    async def _keep(self, group: str, alerts: list[dict[str, object]]) -> tuple[str, dict[str, bool]]:
+    async def _keep(self, source: str, group: str, alerts: list[dict[str, object]]) -> tuple[str, dict[str, bool]]:
         """Keep the alerts; gives the event, and the open episodes with whether this notification opened them."""
         event, fresh = "", {}
         for start in range(0, max(1, len(alerts)), _ALERTS_A_CALL):
             batch = alerts[start : start + _ALERTS_A_CALL]
-            kept = await asyncio.to_thread(self._store.notify, SOURCE, group, batch)
+            kept = await asyncio.to_thread(self._store.notify, source, group, batch)
             if alerts and not kept.event:
                 raise NotKept(f"queue {self._settings.queue} is not open: `{QUEUE_INIT}` opens it")
             event = event or kept.event
@@ -120,7 +119,7 @@ class Episodes:
             "runbook": runbook.name,
             "trigger": "webhook",
             "run": run_id(),
-            "actor": SOURCE,
+            "actor": episode.source,
             "reason": f"alert {episode.name}",
             "note": episode.labels,
             "confirmed": self._confirmed(runbook, telemetry),

@@ -9,7 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import structlog
 import uvicorn
+from starlette.types import ASGIApp
 
+from automation.access import Access
 from automation.api import create_app
 from automation.controller import Controller
 from automation.episodes import Episodes
@@ -23,10 +25,11 @@ from runbooks.plan import step_text
 from sluicegate.clock import SystemClock
 from sluicegate.errors import StoreError
 from sluicegate.gate_sentences import opening
-from sluicegate.listening import listen as listen_on
+from sluicegate.listening import is_loopback, listen
 from sluicegate.reconciler import Reconciler
 from sluicegate.settings import Settings
 from sluicegate.store import Store
+from sluicegate.web.serving import FollowingServer
 
 log = structlog.get_logger(__name__)
 
@@ -57,6 +60,7 @@ class Automation:
         self._runbooks = lock_holding_runbooks()
         _check_lines(self._runbooks, settings)
         self._metrics = AutomationMetrics()
+        self._access = Access(settings.automation)
         self._store = Store.of(settings)
         self._episodes = Episodes(self._store, settings, self._runbooks, self._metrics)
         recovery, clock = self._runbooks["drain-and-recover"], SystemClock()
@@ -70,15 +74,13 @@ class Automation:
 
     async def serve(self) -> None:
         """Serve until SIGINT or SIGTERM; starts while Redis is down. Raises UsageError when the port is taken."""
-        listen = self._settings.automation
-        with listen_on(listen.host, listen.port, "the automation service") as bound:
+        own = self._settings.automation
+        with listen(own.host, own.port, "the automation service") as bound:
             port = bound.getsockname()[1]
-            app = create_app(self._store, self._episodes, self._runbooks, self._metrics, listen.token)
-            server = _Server(
-                uvicorn.Config(
-                    app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=_LAST_ANSWERS_S
-                )
-            )
+            if not self._access.guarded and self._access.web is None and not is_loopback(own.host):
+                log.warning("automation_unguarded", host=own.host, unblock="set automation.token_file")
+            app = create_app(self._store, self._episodes, self._runbooks, self._metrics, self._access)
+            server = _Server(_config(app), self._access.web, self._access.renewals)
             loop = asyncio.get_running_loop()
             loop.set_default_executor(ThreadPoolExecutor(_THREADS, thread_name_prefix="store"))
             for number in (signal.SIGINT, signal.SIGTERM):
@@ -86,7 +88,7 @@ class Automation:
             await self._say_what_is_there()
             for part in self._parts:
                 await part.start()
-            log.info("automation_serves", host=listen.host, port=port, queue=self._settings.queue)
+            log.info("automation_serves", host=own.host, port=port, queue=self._settings.queue)
             try:
                 await server.serve(sockets=[bound])
             finally:
@@ -95,6 +97,7 @@ class Automation:
     async def stop(self) -> None:
         for part in reversed(self._parts):
             await part.stop()
+        self._access.close()
         self._store.close()
 
     async def _say_what_is_there(self) -> None:
@@ -117,7 +120,18 @@ def _reconciling(store: Store, settings: Settings) -> Loop:
     return Loop("reconciler", settings.reconcile.every_s, turn)
 
 
-class _Server(uvicorn.Server):
+def _config(app: ASGIApp) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        timeout_graceful_shutdown=_LAST_ANSWERS_S,
+    )
+
+
+class _Server(FollowingServer):
     """Leave signals to the one who started the server."""
 
     def leave(self) -> None:

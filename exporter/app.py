@@ -12,12 +12,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from exporter.collector import Collector
 from exporter.metrics_page import MetricsPage
-from exporter.passwords import Passwords
 from exporter.reading import Reading
 from exporter.rendering import Renderer
-from exporter.web_config import OPEN, WebConfig
 from exporter.web_guard import WebGuard
 from sluicegate import __version__
+from sluicegate.web.config import OPEN, WebConfig
+from sluicegate.web.passwords import Passwords
 
 
 def process_registry() -> CollectorRegistry:

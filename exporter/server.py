@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
-import ssl
 import threading
 from collections.abc import Mapping, Sequence
 
-import structlog
 import uvicorn
 
 from exporter.app import create_app
 from exporter.collector import READ_SHARE, Collector, Observe
-from exporter.passwords import Passwords
-from exporter.web_config import OPEN, WebConfig
-from exporter.web_file import WebFile
 from sluicegate.errors import UsageError
 from sluicegate.listening import listen
 from sluicegate.settings import Settings
 from sluicegate.store import Store
+from sluicegate.web.config import OPEN, WebConfig
+from sluicegate.web.file import WebFile
+from sluicegate.web.passwords import Passwords
+from sluicegate.web.serving import FollowingServer
 
 _START_WITHIN_S = 10.0
-# How often the web-config file and what it names are looked at.
-_LOOK_EVERY_S = 1.0
-
-_log = structlog.get_logger(__name__)
 
 
 class Exporter:
@@ -46,7 +40,7 @@ class Exporter:
             {queue: store.break_off for queue, store in self._stores.items()},
         )
         self._socket: socket.socket | None = None
-        self._server: _Server | None = None
+        self._server: FollowingServer | None = None
         self._thread: threading.Thread | None = None
 
     @property
@@ -75,7 +69,7 @@ class Exporter:
             # Long enough for a scrape under way to be answered.
             timeout_graceful_shutdown=int(self._listen.scrape_budget_s) + 1,
         )
-        self._server = _Server(config, self._web)
+        self._server = FollowingServer(config, self._web)
         self._thread = threading.Thread(
             target=self._server.run, kwargs={"sockets": [self._socket]}, name="exporter", daemon=True
         )
@@ -99,53 +93,6 @@ class Exporter:
         self.collector.close()
         for store in self._stores.values():
             store.close()
-
-
-class _Server(uvicorn.Server):
-    """Tell another thread when requests are answered, and meet new connections with the certificates of now."""
-
-    def __init__(self, config: uvicorn.Config, web: WebFile | None) -> None:
-        super().__init__(config)
-        self.serving = threading.Event()
-        self._web = web
-        self._looking: asyncio.Task[None] | None = None
-        self._sockets: list[socket.socket] = []
-        self._met_with = web.context if web is not None else None
-        config.load()
-        config.ssl = self._met_with
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        # Each server of asyncio closes its socket when it ends, so each gets a duplicate of the one that listens.
-        self._sockets = sockets or []
-        await super().startup([one.dup() for one in self._sockets])
-        if self._web is not None:
-            self._looking = asyncio.create_task(self._look(self._web))
-        self.serving.set()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        if self._looking is not None:
-            self._looking.cancel()
-        await super().shutdown(sockets)
-
-    async def _look(self, web: WebFile) -> None:
-        """Follow the web-config file; connections that are open stay, as they are."""
-        while True:
-            await asyncio.sleep(_LOOK_EVERY_S)
-            try:
-                await asyncio.to_thread(web.renew)
-                if web.context is not self._met_with:
-                    await self._listen_anew(web.context)
-            except Exception:  # noqa: BLE001 (whatever it was, the next look may find it mended)
-                _log.exception("web_config_not_followed")
-
-    async def _listen_anew(self, context: ssl.SSLContext | None) -> None:
-        """Accept on the same socket under another TLS context; nothing that is being connected is lost."""
-        self.config.ssl = context
-        earlier = self.servers
-        await super().startup([one.dup() for one in self._sockets])
-        self._met_with = context
-        for server in earlier:
-            server.close()
 
 
 def open_stores(settings: Settings, queues: Sequence[str]) -> dict[str, Store]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import time
 from collections.abc import Callable
 
@@ -11,13 +9,13 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from exporter.passwords import Passwords, Verdict
-from exporter.web_config import WebConfig
+from sluicegate.web.config import WebConfig
+from sluicegate.web.credentials import basic
+from sluicegate.web.passwords import Passwords, Verdict
 
 # Where a request's scope carries the seconds that its password took: they count towards the scrape's own time.
 WAITED = "sluicegate.waited_s"
 _ASKS = {"WWW-Authenticate": 'Basic realm="Sluicegate exporter", charset="UTF-8"'}
-_LONGEST_CREDENTIALS = 1024
 
 
 class WebGuard:
@@ -44,7 +42,7 @@ class WebGuard:
         await (refused or self._app)(scope, receive, with_headers)
 
     async def _refusal(self, config: WebConfig, scope: Scope) -> Response | None:
-        given = credentials(Headers(scope=scope).get("authorization"))
+        given = basic(Headers(scope=scope).get("authorization"))
         if given is None:
             return PlainTextResponse("A name and a password are asked for.\n", 401, _ASKS)
         began = time.monotonic()
@@ -56,16 +54,3 @@ class WebGuard:
         if verdict is Verdict.BUSY:
             return PlainTextResponse("Too many passwords are being checked.\n", 503, {"Retry-After": "2"})
         return None
-
-
-def credentials(header: str | None) -> tuple[str, str] | None:
-    """Give name and password of an Authorization header (RFC 7617), None where it holds none."""
-    scheme, _, text = (header or "").strip().partition(" ")
-    if scheme.lower() != "basic" or len(text) > _LONGEST_CREDENTIALS:
-        return None
-    try:
-        pair = base64.b64decode(text.strip(), validate=True).decode()
-    except (binascii.Error, ValueError):
-        return None
-    name, colon, password = pair.partition(":")
-    return (name, password) if colon else None

@@ -105,7 +105,7 @@ def render_alertmanager(settings: Settings, *, bearer_token_file: Path | None = 
 
     Raises SettingsError when the automation service asks for a token and no file holds it for Alertmanager.
     """
-    if settings.automation.token and bearer_token_file is None:
+    if (settings.automation.token or settings.automation.token_file) and bearer_token_file is None:
         raise SettingsError(
             "automation.token is set, but no file holds it for Alertmanager, so its webhooks would be refused.",
             "Write the token into a file that Alertmanager can read and pass --bearer-token-file FILE.",

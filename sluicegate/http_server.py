@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
-import re
 import signal
 import socket
 from collections.abc import Iterator
@@ -18,34 +16,22 @@ from fastapi import FastAPI
 from structlog.typing import FilteringBoundLogger
 
 from sluicegate.async_producer import AsyncProducer
-from sluicegate.errors import SettingsError
 from sluicegate.http_api import Waits, create_app
-from sluicegate.listening import listen
+from sluicegate.listening import is_loopback, listen
 from sluicegate.settings import Settings
 from sluicegate.store import Store
+from sluicegate.web.tokens import read_tokens
 
 log = structlog.get_logger(__name__)
 
 _LAST_ANSWERS_S = 10
 # Looking at jobs and at the server's health; submissions have the producer's own threads.
 _READING_THREADS = 4
-# What RFC 6750 allows in a bearer token; shorter ones can be guessed.
-_TOKEN = re.compile(r"[A-Za-z0-9._~+/-]{16,512}=*")
 
 
 def read_token(path: Path) -> str:
     """Read a bearer token; raises SettingsError where the file does not hold one. The token is never shown."""
-    try:
-        token = path.read_text(encoding="ascii").strip()
-    except OSError as error:
-        raise SettingsError(f"The token file {path} cannot be read: {error.strerror}.") from error
-    except UnicodeDecodeError:
-        token = ""
-    if not _TOKEN.fullmatch(token):
-        raise SettingsError(
-            f"The token file {path} does not hold one bearer token of 16 to 512 characters.",
-            "Make one with: python3 -c 'import secrets; print(secrets.token_urlsafe(32))'",
-        )
+    (token,) = read_tokens(path, most=1)
     return token
 
 
@@ -90,14 +76,6 @@ def _config(app: FastAPI) -> uvicorn.Config:
         lifespan="off",
         timeout_graceful_shutdown=_LAST_ANSWERS_S,
     )
-
-
-def is_loopback(host: str) -> bool:
-    """Say whether an address is surely reached from this machine alone; of a name only `localhost` is."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _url(host: str, port: int) -> str:

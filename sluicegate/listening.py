@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import socket
 
 from sluicegate.errors import UsageError
@@ -29,6 +30,14 @@ def listen(host: str, port: int, who: str) -> socket.socket:
         raise _refused(who, host, port, error) from error
     listening.set_inheritable(False)
     return listening
+
+
+def is_loopback(host: str) -> bool:
+    """Say whether an address is surely reached from this machine alone; of a name only `localhost` is."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _refused(who: str, host: str, port: int, error: OSError) -> UsageError:

@@ -397,6 +397,11 @@ class Episode:
     run: str
     opened_at_ms: int
 
+    @property
+    def source(self) -> str:
+        """Give who sends its notifications: one system's fingerprints are not another's."""
+        return self.episode_id.partition(":")[0]
+
     @classmethod
     def of(cls, body: Body) -> Episode:
         return cls(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from sluicegate.section import Section, seconds
 
@@ -83,8 +84,25 @@ class AutomationSettings(ListenSettings):
 
     port: int = Field(default=9109, ge=0, le=65_535, description="Port to listen on; 0 takes a free one.")
     token: str | None = Field(default=None, description="Bearer token that callers and Alertmanager must send.")
+    token_file: Path | None = Field(
+        default=None,
+        description="File with that token instead, or with two, a line each, while one replaces the other.",
+    )
+    web_config_file: Path | None = Field(
+        default=None,
+        description="TLS, client certificates and passwords of its port, in the exporter toolkit's format.",
+    )
+    grafana_secret_file: Path | None = Field(
+        default=None, description="File with the secret, or two, by which Grafana signs what it posts."
+    )
     fix: FixSettings = FixSettings()
     snapshot_dir: Path = Field(default=Path("snapshots"), description="Folder that gets a file for every run.")
+
+    @model_validator(mode="after")
+    def _check_token(self) -> Self:
+        if self.token is not None and self.token_file is not None:
+            raise ValueError("token and token_file are both set; token_file alone keeps it out of the settings")
+        return self
 
 
 class MonitoringSettings(Section):

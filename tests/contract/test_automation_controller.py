@@ -261,7 +261,7 @@ def test_a_rolled_back_gate_opens_no_run_though_an_alert_fires(redis_url: str, t
             await parts.until_ended(run, "rolled_back")
             before = parts.look().gate.epoch
 
-            received = await parts.episodes.receive(FIRING)
+            received = await parts.episodes.receive("alertmanager", FIRING)
             assert [outcome for _, outcome, _ in received.runs] == ["suppressed"]
             began_ms = parts.look().at_ms
             await parts.until(lambda: parts.look().at_ms > began_ms + 1_200, "a few looks and the timer's time")

@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from drill.ports import LOOPBACK, free_port
-from sluicegate.http_server import is_loopback
+from sluicegate.listening import is_loopback
 from tests.http_serving import job_body
 from tests.queues import OpenQueue
 

@@ -7,11 +7,9 @@ from pathlib import Path
 
 import structlog
 
-from exporter.web_config import WebConfig, context_of, read
 from sluicegate.errors import SettingsError
-
-# Of a file its inode, size and time of change, None where it is not there.
-Stamp = tuple[int, int, int] | None
+from sluicegate.web.config import WebConfig, context_of, read
+from sluicegate.web.kept_file import Stamp, stamp_of
 
 _log = structlog.get_logger(__name__)
 
@@ -33,7 +31,7 @@ class WebFile:
         Whoever writes a certificate and its key one after the other is met in between: then the old pair stays, and
         the next look finds the new one.
         """
-        if all(_stamp(path) == stamp for path, stamp in self._seen.items()):
+        if all(stamp_of(path) == stamp for path, stamp in self._seen.items()):
             return False
         try:
             config, context = self._load()
@@ -48,17 +46,9 @@ class WebFile:
 
     def _load(self) -> tuple[WebConfig, ssl.SSLContext | None]:
         """Read all files; each is looked at before it is read, so a change in between is found by the next look."""
-        self._seen = {path: _stamp(path) for path in self._seen or (self._path,)}
+        self._seen = {path: stamp_of(path) for path in self._seen or (self._path,)}
         config = read(self._path)
         if config.tls is None:
             return config, None
-        self._seen = {self._path: self._seen[self._path], **{path: _stamp(path) for path in config.tls.files}}
+        self._seen = {self._path: self._seen[self._path], **{path: stamp_of(path) for path in config.tls.files}}
         return config, context_of(self._path, config.tls)
-
-
-def _stamp(path: Path) -> Stamp:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns

@@ -10,9 +10,9 @@ from typing import Any
 import bcrypt
 import pytest
 
-from exporter import passwords as module
-from exporter.passwords import Passwords, Verdict
-from exporter.web_guard import credentials
+from sluicegate.web import passwords as module
+from sluicegate.web.credentials import basic
+from sluicegate.web.passwords import Passwords, Verdict
 
 PASSWORD = "s3cret-of-the-scraper"
 USERS = {"prometheus": bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(4))}
@@ -191,4 +191,4 @@ def test_a_flood_from_one_address_leaves_room_for_another(
     ],
 )
 def test_credentials_are_read_or_there_are_none(header: str | None, pair: tuple[str, str] | None) -> None:
-    assert credentials(header) == pair
+    assert basic(header) == pair

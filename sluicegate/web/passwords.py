@@ -1,8 +1,8 @@
-"""Check names and passwords against bcrypt hashes without letting whoever guesses keep a scraper waiting.
+"""Check names and passwords against bcrypt hashes without letting whoever guesses keep others waiting.
 
 A hash is slow on purpose (some 60 ms of a core at cost 10). So it is computed in one thread beside the event loop, for
 a few waiting requests at most and fewer from one address, and a pair that was right once is known again by a keyed
-digest: a scraper costs one hash a start of the exporter, and a flood of guesses costs one core and nobody's scrape.
+digest: a caller costs one hash a start of the service, and a flood of guesses costs one core and nobody's answer.
 """
 
 from __future__ import annotations

@@ -22,12 +22,12 @@ from sluicegate.section import Section
 
 _GUIDE = "docs/guides/exporter.md shows a whole file."
 _BCRYPT = re.compile(r"\$2[aby]\$(0[4-9]|[12][0-9]|3[01])\$[./A-Za-z0-9]{53}")
-# Parts of the format that this exporter does not take, and why.
+# Parts of the format that are not taken here, and why.
 _NOT_TAKEN = {
-    "tls_server_config.cert": "name a file with cert_file: a file can be replaced while the exporter runs",
-    "tls_server_config.key": "name a file with key_file: a file can be replaced while the exporter runs",
-    "tls_server_config.client_ca": "name a file with client_ca_file: a file can be replaced while the exporter runs",
-    "tls_server_config.client_allowed_sans": "issue scrapers' certificates from an authority of their own",
+    "tls_server_config.cert": "name a file with cert_file: a file can be replaced while the service runs",
+    "tls_server_config.key": "name a file with key_file: a file can be replaced while the service runs",
+    "tls_server_config.client_ca": "name a file with client_ca_file: a file can be replaced while the service runs",
+    "tls_server_config.client_allowed_sans": "issue clients' certificates from an authority of their own",
     "tls_server_config.cipher_suites": "the system's OpenSSL policy decides; min_version can be raised",
     "tls_server_config.prefer_server_cipher_suites": "the system's OpenSSL policy decides",
     "tls_server_config.curve_preferences": "the system's OpenSSL policy decides",
@@ -172,7 +172,7 @@ def _refuse_what_is_not_taken(path: Path, body: Mapping[str, Any]) -> None:
         inside = body.get(section) if section else body
         if isinstance(inside, dict) and name in inside:
             raise SettingsError(
-                f"The web configuration {path} sets {place}, which this exporter does not take.", f"Instead: {instead}."
+                f"The web configuration {path} sets {place}, which is not taken here.", f"Instead: {instead}."
             )
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from exporter.web_config import ClientAuth, TlsVersion, read
-from exporter.web_file import WebFile
 from sluicegate.errors import SettingsError
+from sluicegate.web.config import ClientAuth, TlsVersion, read
+from sluicegate.web.file import WebFile
 from tests.certificates import Authority
 
 HASH = "$2y$04$/Q0Q3gGQ0DWBZbYHY6U0ZeXzEAz0YLz1kmH7yUkGYJYBpJ4U5u4oO"
@@ -67,9 +67,9 @@ basic_auth_users:
         (TLS.replace("}", ", client_auth_type: RequireAndVerifyClientCert}"), "names no client_ca_file"),
         # What asks for a certificate and verifies none protects nothing.
         (TLS.replace("}", ", client_auth_type: RequireAnyClientCert}"), "client_auth_type that is not valid"),
-        (TLS.replace("}", ", client_allowed_sans: [a]}"), "client_allowed_sans, which this exporter does not take"),
-        (TLS.replace("}", ", cipher_suites: [A]}"), "cipher_suites, which this exporter does not take"),
-        ("rate_limit: {interval: 1s}", "sets rate_limit, which this exporter does not take"),
+        (TLS.replace("}", ", client_allowed_sans: [a]}"), "client_allowed_sans, which is not taken here"),
+        (TLS.replace("}", ", cipher_suites: [A]}"), "cipher_suites, which is not taken here"),
+        ("rate_limit: {interval: 1s}", "sets rate_limit, which is not taken here"),
         ("basic_auth_users: {ann: hunter2}", "gives ann a password that is no bcrypt hash"),
         (f"basic_auth_users: {{'a:b': {HASH}}}", "a user without a name, or with a colon"),
         ("basic_auth_users: {ann: 12345}", "has a basic_auth_users.ann that is not valid"),

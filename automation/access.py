@@ -1,0 +1,80 @@
+"""Who may call the automation service: what the settings and the files that they name ask for, as it is now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from pathlib import Path
+
+from sluicegate.service_settings import AutomationSettings
+from sluicegate.web.config import OPEN, WebConfig
+from sluicegate.web.credentials import basic, bearer, is_one_of
+from sluicegate.web.file import WebFile
+from sluicegate.web.kept_file import KeptFile
+from sluicegate.web.passwords import Passwords, Verdict
+from sluicegate.web.tokens import read_tokens
+
+
+class Answer(StrEnum):
+    """Name what becomes of a caller's credentials."""
+
+    RIGHT = "right"
+    WRONG = "wrong"
+    MISSING = "missing"
+    BUSY = "busy"  # too many passwords are being checked: the caller comes back
+
+
+class Access:
+    """Judge credentials: a bearer token, a name with its password, each of which may be any of those in force.
+
+    Raises SettingsError where a file that the settings name can't be used. `close` is safe twice.
+    """
+
+    def __init__(self, settings: AutomationSettings) -> None:
+        self.web = WebFile(settings.web_config_file) if settings.web_config_file else None
+        self._token = settings.token
+        self._tokens = KeptFile(settings.token_file, read_tokens) if settings.token_file else None
+        self._secrets = KeptFile(settings.grafana_secret_file, _secrets) if settings.grafana_secret_file else None
+        self._passwords = Passwords()
+
+    @property
+    def config(self) -> WebConfig:
+        return self.web.config if self.web is not None else OPEN
+
+    @property
+    def secrets(self) -> tuple[bytes, ...]:
+        """Give the secrets by which Grafana signs."""
+        return self._secrets.value if self._secrets is not None else ()
+
+    @property
+    def guarded(self) -> bool:
+        """Say whether anything at all is asked of callers beside what TLS asks."""
+        return bool(self._known_tokens() or self.config.users or self.secrets)
+
+    @property
+    def renewals(self) -> Sequence[Callable[[], object]]:
+        """Give what follows the files beside the web-config file."""
+        return [kept.renew for kept in (self._tokens, self._secrets) if kept is not None]
+
+    async def judge(self, header: str | None, address: str) -> Answer:
+        """Say what becomes of a caller with this Authorization header (latin-1, as HTTP has it)."""
+        token = bearer(header)
+        if token is not None:
+            return Answer.RIGHT if is_one_of(token.encode("latin-1"), self._known_tokens()) else Answer.WRONG
+        users, given = self.config.users, basic(header)
+        if given is None or not users:
+            return Answer.MISSING if not header else Answer.WRONG
+        verdict = await self._passwords.check(users, *given, address)
+        return {Verdict.RIGHT: Answer.RIGHT, Verdict.WRONG: Answer.WRONG, Verdict.BUSY: Answer.BUSY}[verdict]
+
+    def close(self) -> None:
+        self._passwords.close()
+
+    def _known_tokens(self) -> tuple[bytes, ...]:
+        if self._tokens is not None:
+            return tuple(token.encode() for token in self._tokens.value)
+        return (self._token.encode(),) if self._token else ()
+
+
+def _secrets(path: Path) -> tuple[bytes, ...]:
+    return tuple(secret.encode() for secret in read_tokens(path))
