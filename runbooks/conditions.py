@@ -16,9 +16,10 @@ from runbooks.values import refused_on_trial, sample
 from runbooks.verdict import CheckResult, Verdict, compared
 from runbooks.where import Where, shown
 from sluicegate import telemetry as names
+from sluicegate.damage import AGES, DEADLINES, known
 from sluicegate.errors import SettingsError
 from sluicegate.policy import Thresholds, rate_is_sampled
-from sluicegate.telemetry import Telemetry
+from sluicegate.telemetry import Part, Telemetry
 
 
 class Unit(StrEnum):
@@ -31,23 +32,34 @@ class Unit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Pair a figure's unit with where it is read; None is a figure without a sample."""
+    """Pair a figure's unit with where it is read and what it is read from; None is a figure without a sample."""
 
     unit: Unit
-    read: Callable[[Telemetry], float | None]
+    value: Callable[[Telemetry], float | None]
+    parts: tuple[Part, ...] = ()
     is_provider_rate: bool = False
+
+    def read(self, telemetry: Telemetry) -> float | None:
+        """Give the figure of this instant, None without a sample or where somebody wrote over what it is read from."""
+        return known(telemetry, self.value(telemetry), *self.parts)
 
 
 FIGURES: dict[str, Figure] = {
-    names.QUEUE_AGE_P95_SECONDS: Figure(Unit.SECONDS, lambda seen: seen.queue_age_p95_seconds),
-    names.OLDEST_JOB_AGE_SECONDS: Figure(Unit.SECONDS, lambda seen: seen.oldest_job_age_seconds),
-    names.DEADLINE_SLACK_P10_SECONDS: Figure(Unit.SECONDS, lambda seen: seen.deadline_slack_p10_seconds),
-    names.PROVIDER_5XX_RATE: Figure(Unit.RATIO, lambda seen: seen.provider.rate_5xx, is_provider_rate=True),
-    names.PROVIDER_TIMEOUT_RATE: Figure(Unit.RATIO, lambda seen: seen.provider.rate_timeout, is_provider_rate=True),
-    names.WORKER_INFLIGHT: Figure(Unit.COUNT, lambda seen: seen.worker_inflight),
+    names.QUEUE_AGE_P95_SECONDS: Figure(Unit.SECONDS, lambda seen: seen.queue_age_p95_seconds, AGES),
+    names.OLDEST_JOB_AGE_SECONDS: Figure(Unit.SECONDS, lambda seen: seen.oldest_job_age_seconds, AGES),
+    names.DEADLINE_SLACK_P10_SECONDS: Figure(Unit.SECONDS, lambda seen: seen.deadline_slack_p10_seconds, DEADLINES),
+    names.PROVIDER_5XX_RATE: Figure(
+        Unit.RATIO, lambda seen: seen.provider.rate_5xx, (Part.PROVIDER,), is_provider_rate=True
+    ),
+    names.PROVIDER_TIMEOUT_RATE: Figure(
+        Unit.RATIO, lambda seen: seen.provider.rate_timeout, (Part.PROVIDER,), is_provider_rate=True
+    ),
+    names.WORKER_INFLIGHT: Figure(Unit.COUNT, lambda seen: seen.worker_inflight, (Part.RUNNING,)),
     names.CANARY_OK_COUNT: Figure(Unit.COUNT, lambda seen: seen.gate.canary_ok_count),
-    names.PREDICTED_WAIT_SECONDS: Figure(Unit.SECONDS, lambda seen: seen.predicted_wait_seconds),
-    names.DOOMED_JOBS: Figure(Unit.COUNT, lambda seen: seen.doomed),
+    names.PREDICTED_WAIT_SECONDS: Figure(
+        Unit.SECONDS, lambda seen: seen.predicted_wait_seconds, (Part.READY, Part.COMPLETIONS)
+    ),
+    names.DOOMED_JOBS: Figure(Unit.COUNT, lambda seen: seen.doomed, DEADLINES),
     names.DUPLICATE_SIDE_EFFECTS_UNACKNOWLEDGED: Figure(
         Unit.COUNT, lambda seen: seen.gate.duplicates_unacknowledged if seen.gate.readable else None
     ),

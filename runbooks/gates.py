@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from runbooks.quantity import in_words, plain
 from runbooks.verdict import CheckResult, Verdict, compared, overall, passed
+from sluicegate.damage import AGES, DEADLINES, known, was_measured
 from sluicegate.policy import Thresholds, rate_is_sampled
 from sluicegate.settings import Contract
 from sluicegate.telemetry import (
@@ -20,6 +21,7 @@ from sluicegate.telemetry import (
     PROVIDER_5XX_RATE,
     PROVIDER_TIMEOUT_RATE,
     QUEUE_AGE_P95_SECONDS,
+    Part,
     Telemetry,
 )
 
@@ -36,6 +38,7 @@ __all__ = [
 
 GREEN = "green"
 _UNREADABLE = "the gate's own records cannot be read"
+_DAMAGED = "somebody wrote over what this is counted from"
 
 
 def reopen_gate(telemetry: Telemetry, contract: Contract) -> tuple[CheckResult, ...]:
@@ -45,12 +48,7 @@ def reopen_gate(telemetry: Telemetry, contract: Contract) -> tuple[CheckResult, 
     return (
         compared(GREEN, float(gate.green) if known else None, "= 1", bool, _UNREADABLE),
         _slack(telemetry, bounds.recovered_slack_p10_seconds),
-        compared(
-            QUEUE_AGE_P95_SECONDS,
-            telemetry.queue_age_p95_seconds,
-            f"< {in_words(bounds.recovered_age_p95_seconds)}",
-            lambda age: age < bounds.recovered_age_p95_seconds,
-        ),
+        _age(telemetry, bounds.recovered_age_p95_seconds),
         _rate(PROVIDER_5XX_RATE, telemetry.provider.rate_5xx, bounds.drain_provider_5xx_rate, telemetry, bounds),
         _rate(
             PROVIDER_TIMEOUT_RATE,
@@ -159,6 +157,8 @@ def _known(telemetry: Telemetry) -> bool:
 def _rate(name: str, rate: float | None, bound: float, telemetry: Telemetry, bounds: Thresholds) -> CheckResult:
     """Judge a provider rate as `decide()` does: on too few calls it says nothing, and nothing keeps the gate closed."""
     words, window = f"< {plain(bound)}", telemetry.provider
+    if not was_measured(telemetry, Part.PROVIDER):
+        return CheckResult(name, None, words, Verdict.INCONCLUSIVE, _DAMAGED)
     if not rate_is_sampled(window, bounds) or window.failed < bounds.drain_min_failed:
         return CheckResult(
             name, rate, words, Verdict.PASS, f"{window.failed} of {window.calls} calls failed: too few to tell"
@@ -166,8 +166,15 @@ def _rate(name: str, rate: float | None, bound: float, telemetry: Telemetry, bou
     return compared(name, rate, words, lambda measured: measured < bound)
 
 
+def _age(telemetry: Telemetry, bound_s: float) -> CheckResult:
+    age = known(telemetry, telemetry.queue_age_p95_seconds, *AGES)
+    return compared(QUEUE_AGE_P95_SECONDS, age, f"< {in_words(bound_s)}", lambda seconds: seconds < bound_s, _DAMAGED)
+
+
 def _slack(telemetry: Telemetry, bound_s: float) -> CheckResult:
     bound = f"> {in_words(bound_s)}"
+    if not was_measured(telemetry, Part.READY, *DEADLINES):
+        return CheckResult(DEADLINE_SLACK_P10_SECONDS, None, bound, Verdict.INCONCLUSIVE, _DAMAGED)
     slack = telemetry.deadline_slack_p10_seconds
     if slack is None and telemetry.unfinished == 0:
         return CheckResult(DEADLINE_SLACK_P10_SECONDS, None, bound, Verdict.PASS, "no unfinished job, none at risk")

@@ -63,7 +63,7 @@ FIELDS: tuple[Figure[Telemetry], ...] = (
         names.PROVIDER_5XX_RATE,
         "Provider calls answered 5xx divided by all calls that ended in the window "
         "(sluicegate_provider_window_seconds), 0..1; no sample without a call. The window starts anew at every move "
-        "into recovering.",
+        "into recovering and at green.",
         measure(lambda telemetry: telemetry.provider.rate_5xx, Part.PROVIDER),
         unit="ratio",
         keys=("provider:{window}:{bucket}",),
@@ -73,7 +73,7 @@ FIELDS: tuple[Figure[Telemetry], ...] = (
         names.PROVIDER_TIMEOUT_RATE,
         "Provider calls timed out divided by all calls that ended in the window "
         "(sluicegate_provider_window_seconds), 0..1; no sample without a call. The window starts anew at every move "
-        "into recovering.",
+        "into recovering and at green.",
         measure(lambda telemetry: telemetry.provider.rate_timeout, Part.PROVIDER),
         unit="ratio",
         keys=("provider:{window}:{bucket}",),

@@ -34,7 +34,8 @@ def build(scope: Scope) -> Alert:
         ),
         by_itself=(
             "The controller moves the gate to drain, and this alert's webhook opens the run drain-and-recover. The"
-            " window starts anew when the run enters recovering, so the errors of the incident do not end the recovery."
+            " window starts anew when the run enters recovering and when it turns green, so the errors of the incident"
+            " do not end the recovery."
         ),
         by_a_person=(
             "Read the provider's status and its last deploy.",

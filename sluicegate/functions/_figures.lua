@@ -152,6 +152,7 @@ function F.provider(q, window, damaged)
   for bucket = newest - BUCKETS + 1, newest do
     local key = q.p .. 'provider:' .. window .. ':' .. bucket
     local ended, failed, late = in_bucket(damaged, 'provider', key, 'calls', '5xx', 'timeout')
+    if damaged and failed + late > ended then damaged.provider = true end -- more failures than calls: written over
     calls, errors, timeouts = calls + ended, errors + failed, timeouts + late
   end
   return calls, errors, timeouts
@@ -225,14 +226,16 @@ function F.count_done(q, class, service_ms, held_ms)
   if q.s.backlog_limit > 0 then remember_service(q, class, math.max(service_ms, held_ms)) end
 end
 
--- As `provider_breached` in policy.py: on too few calls, or too few failed ones, the rates say nothing.
-local function provider_breached(q, g)
-  local bounds = q.s.thresholds
-  local calls, errors, timeouts = F.provider(q, F.window(g))
+-- As `provider_breached` in policy.py: on too few calls, or too few failed ones, the rates say nothing. Counts that
+-- somebody wrote over allow nothing.
+local function rates_allow(q, g)
+  local bounds, damaged = q.s.thresholds, {}
+  local calls, errors, timeouts = F.provider(q, F.window(g), damaged)
+  if damaged.provider then return false end
   local failed = errors + timeouts
-  if failed < bounds.drain_min_failed then return false end
-  if calls < bounds.sample_min_calls and failed < bounds.sample_min_failed then return false end
-  return errors / calls >= bounds.drain_provider_5xx_rate or timeouts / calls >= bounds.drain_provider_timeout_rate
+  if failed < bounds.drain_min_failed then return true end
+  if calls < bounds.sample_min_calls and failed < bounds.sample_min_failed then return true end
+  return errors / calls < bounds.drain_provider_5xx_rate and timeouts / calls < bounds.drain_provider_timeout_rate
 end
 
 -- The run's gate (contract §7.7), of this instant: green is checked by the caller. A provider that fails again may not be
@@ -243,14 +246,14 @@ function F.reopening_passes(q, g)
   local slack = F.slack_ms(q, F.deadlines(q), 0.1)
   return age < bounds.recovered_age_p95_seconds * 1000
     and (slack == nil or slack > bounds.recovered_slack_p10_seconds * 1000)
-    and not provider_breached(q, g)
+    and rates_allow(q, g)
 end
 
--- A breach in the ramp, of this instant: rows 3 and 5 of the decision table. The controller rolls back for it.
-function F.ramp_breached(q, g)
+-- No breach in the ramp, of this instant: neither row 3 nor row 5 of the decision table. The controller rolls back for one.
+function F.ramp_passes(q, g)
   local bounds = q.s.thresholds
   local slack = F.slack_ms(q, F.deadlines(q), 0.1)
-  return F.age_ms(q, F.ruling_ages(q), 0.95) >= bounds.reject_age_p95_seconds * 1000
-    or (slack ~= nil and slack < bounds.reject_slack_p10_seconds * 1000)
-    or provider_breached(q, g)
+  return F.age_ms(q, F.ruling_ages(q), 0.95) < bounds.reject_age_p95_seconds * 1000
+    and (slack == nil or slack >= bounds.reject_slack_p10_seconds * 1000)
+    and rates_allow(q, g)
 end

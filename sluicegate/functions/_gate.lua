@@ -216,7 +216,8 @@ function G.log(q, g, entry)
     entry.run or (g.run and g.run.id) or '', 'note', entry.note or '', 'figures', entry.figures or '{}')
 end
 
--- Write a move: why = {reason, actor, note, figures, run}. Raises the epoch, stores, mirrors and logs in one go.
+-- Write a move: why = {reason, actor, note, figures, run, window}. Raises the epoch, stores, mirrors and logs in one go.
+-- A window of the provider's calls begins with each move into recovering, and where why.window asks for it.
 function G.move(q, g, from, why)
   -- After a failover to a clock that is behind, the server's time alone would leave the gate behind what was seen.
   local old = g.behind and math.max(g.epoch, q.seen) or g.epoch
@@ -228,7 +229,7 @@ function G.move(q, g, from, why)
   if g.drain_state ~= 'admit' then g.ramp = nil end
   if g.drain_state ~= 'recovering' and not g.ramp then g.limit_at = 0 end
   if g.drain_state ~= 'reject_new' then g.ok_since = 0 end
-  if g.drain_state == 'recovering' and from ~= 'recovering' then g.window = digits(g.epoch) end
+  if g.drain_state == 'recovering' and (from ~= 'recovering' or why.window) then g.window = digits(g.epoch) end
   if g.pin == nil then g.pin_note = '' end
   redis.call('SET', q.p .. 'control:epoch', digits(g.epoch))
   G.save(q, g)

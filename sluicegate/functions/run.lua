@@ -116,7 +116,7 @@ function effects.reopen(q, g)
 end
 
 local function step_passed(q, g)
-  return g.ramp and not g.duplicates and q.now >= g.limit_at and not F.ramp_breached(q, g)
+  return g.ramp and not g.duplicates and q.now >= g.limit_at and F.ramp_passes(q, g)
 end
 
 function effects.ramp(q, g)

@@ -125,12 +125,14 @@ function G.canary_result(q, job, passed, cause)
   G.turn_green(q, g)
 end
 
+-- Canaries that failed on the way are what the proof allows: after green only calls that start now speak of the provider.
 function G.turn_green(q, g)
   g.green = true
   g.limit_at = q.now + q.s.timings.burn_down_max_ms
   g.green_backlog = F.unfinished(q)
   G.cancel_canaries(q)
-  G.move(q, g, g.drain_state, { reason = 'canaries_green', actor = 'workers', note = digits(g.canary_ok) .. ' in a row' })
+  G.move(q, g, g.drain_state, { reason = 'canaries_green', actor = 'workers', note = digits(g.canary_ok) .. ' in a row',
+    window = true })
 end
 
 local function settle_one(q, s)

@@ -14,6 +14,7 @@ from runbooks.verdict import Verdict
 from runbooks.where import Where
 from sluicegate.errors import SettingsError
 from sluicegate.settings import default_settings
+from sluicegate.telemetry import Part
 from tests.unit.runbooks.readings import calls, gate, reading
 
 WHERE = Where("mine.yaml", "confirm.any[0]")
@@ -40,6 +41,25 @@ def test_a_bound_may_name_a_setting() -> None:
 @pytest.mark.parametrize("value", [None, math.nan])
 def test_no_sample_is_inconclusive(value: float | None) -> None:
     assert verdict("deadline_slack_p10_seconds < 5s", deadline_slack_p10_seconds=value) is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("queue_age_p95_seconds < 15s", Part.CLOCK),
+        ("oldest_job_age_seconds < 15s", Part.READY),
+        ("deadline_slack_p10_seconds > 15s", Part.DEADLINES),
+        ("provider_5xx_rate < 5%", Part.PROVIDER),
+        ("provider_timeout_rate < 10%", Part.PROVIDER),
+        ("worker_inflight == 4", Part.RUNNING),
+        ("sluicegate_predicted_wait_seconds < 60s", Part.COMPLETIONS),
+        ("sluicegate_doomed_jobs == 0", Part.DEADLINES),
+    ],
+)
+def test_what_somebody_wrote_over_is_inconclusive(text: str, part: Part) -> None:
+    whole = {"provider": calls(40), "predicted_wait_seconds": 1.0, "doomed": 0}
+    assert verdict(text, **whole) is Verdict.PASS
+    assert verdict(text, **whole, damaged=frozenset({part})) is Verdict.INCONCLUSIVE
 
 
 def test_a_rate_of_few_calls_is_no_sample() -> None:

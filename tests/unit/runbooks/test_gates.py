@@ -19,7 +19,7 @@ from runbooks.gates import (
 )
 from sluicegate.policy import provider_breached
 from sluicegate.settings import Contract, default_settings
-from sluicegate.telemetry import ProviderWindow, Telemetry
+from sluicegate.telemetry import Part, ProviderWindow, Telemetry
 from tests.unit.runbooks.readings import HEALTHY, calls, gate, reading
 
 CONTRACT = default_settings().contract
@@ -88,6 +88,15 @@ def test_no_unfinished_job_means_none_at_risk() -> None:
 )
 def test_reopening_without_data_is_inconclusive(telemetry: Telemetry) -> None:
     assert overall(reopen_gate(telemetry, CONTRACT)) is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("part", [Part.PROVIDER, Part.READY, Part.CLOCK, Part.DEADLINES])
+def test_what_somebody_wrote_over_opens_nothing(part: Part) -> None:
+    assert overall(reopen_gate(green(damaged=frozenset({part})), CONTRACT)) is Verdict.INCONCLUSIVE
+
+
+def test_a_queue_whose_settings_are_lost_opens_nothing() -> None:
+    assert overall(reopen_gate(green(settings_digest=""), CONTRACT)) is Verdict.INCONCLUSIVE
 
 
 def test_no_check_at_all_is_no_pass() -> None:
