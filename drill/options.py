@@ -105,6 +105,8 @@ def check_writable(report_dir: Path) -> Path:
     wanted = report_dir.absolute()
     there = next(place for place in (wanted, *wanted.parents) if place.exists())
     try:
+        if not there.is_dir():
+            raise NotADirectoryError("a file, no folder")
         if not os.access(there, os.W_OK | os.X_OK):
             raise PermissionError("not allowed for this user")
         with tempfile.TemporaryFile(dir=there):

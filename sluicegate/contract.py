@@ -6,14 +6,15 @@ import hashlib
 import json
 import math
 import re
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any, Self, get_type_hints
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from sluicegate.job import Effects
 from sluicegate.policy import Thresholds
-from sluicegate.section import NAME, Section, seconds
+from sluicegate.section import NAME, Section, refuse_switches, seconds
 from sluicegate.timings import Timings, check_pairs
 
 # The functions count in whole ms, and Redis takes no expiry of 0; far ahead, their instants are no exact numbers.
@@ -21,6 +22,8 @@ _SHORTEST_S = 0.001
 _LONGEST_S = 10 * 365 * 86_400
 # More would take longer to reopen than people wait for one step.
 MOST_RAMP_STEPS = 10
+# Beyond it counts in Redis, and instants made with it, are no exact numbers any more.
+_MOST = 10**12
 
 
 class Dispatch(StrEnum):
@@ -109,6 +112,13 @@ class Contract(Section):
     )
     runs_per_hour: int = Field(default=3, ge=1, description="Runs an hour that no named person asked for.")
 
+    @field_validator("thresholds", mode="before")
+    @classmethod
+    def _check_threshold_switches(cls, body: object) -> object:
+        if isinstance(body, Mapping):
+            refuse_switches(get_type_hints(Thresholds), body)
+        return body
+
     @model_validator(mode="after")
     def _check_across_fields(self) -> Self:
         names = list(self.classes) + list(self.cost_classes)
@@ -127,6 +137,7 @@ class Contract(Section):
                 )
         _check_thresholds(self.thresholds)
         _check_durations(self)
+        _check_counts(self.model_dump(exclude={"classes": {"__all__": {"canary"}}}))
         check_pairs(self.timings)
         if list(self.ramp_percents) != sorted(set(self.ramp_percents)) or self.ramp_percents[-1:] != (100,):
             raise ValueError("ramp_percents must grow and end at 100")
@@ -252,6 +263,14 @@ def _check_durations(contract: Contract) -> None:
     for name, lasts_s in durations.items():
         if not _SHORTEST_S <= lasts_s <= _LONGEST_S:
             raise ValueError(f"{name} is {lasts_s:g} s, not from 1 ms to 10 years")
+
+
+def _check_counts(body: Mapping[str, Any], where: str = "") -> None:
+    for name, value in body.items():
+        if isinstance(value, Mapping):
+            _check_counts(value, f"{where}{name}.")
+        elif isinstance(value, int | float) and value > _MOST:
+            raise ValueError(f"{where}{name} is {value:.3g}, more than {_MOST:.0e}")
 
 
 def _check_thresholds(bounds: Thresholds) -> None:

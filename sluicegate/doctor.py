@@ -262,21 +262,43 @@ def _queue(seen: Seen) -> Iterator[Finding]:
         yield Finding(Level.FIX, "gate", f"The figures can't be read, so nobody watches: {seen.unread}", _UNREAD_HINT)
     else:
         yield Finding(Level.NOTE, "gate", f"The gate is in {seen.gate}.")
-    yield from _effects(seen)
+    yield from _contract(seen)
 
 
-def _effects(seen: Seen) -> Iterator[Finding]:
+def _contract(seen: Seen) -> Iterator[Finding]:
     try:
-        classes = json.loads(seen.stored["contract"])["classes"]
-        unsafe = sorted(name for name, declared in classes.items() if declared.get("effects") == "unsafe")
+        contract = json.loads(seen.stored["contract"])
+        findings = (*_effects(contract["classes"], seen), *_deadlines(contract["classes"], contract["thresholds"]))
     except (ValueError, KeyError, TypeError, AttributeError):
         hint = f"`{QUEUE_APPLY}` writes it anew."
-        yield Finding(Level.FIX, "contract", "The stored contract can't be read.", hint)
-        return
+        findings = (Finding(Level.FIX, "contract", "The stored contract can't be read.", hint),)
+    yield from findings
+
+
+def _effects(classes: Mapping[str, Mapping[str, object]], seen: Seen) -> Iterator[Finding]:
+    unsafe = sorted(name for name, declared in classes.items() if declared.get("effects") == "unsafe")
     for name in unsafe:
         said = f"Class {name} is unsafe to repeat: an ambiguous outcome waits for a decision as unknown."
         hint = "" if seen.resolver_url else "Give its provider idempotency keys, or set reconcile.http_url to ask it."
         yield Finding(Level.NOTE if seen.resolver_url else Level.WARN, "effects", said, hint)
+
+
+def _deadlines(classes: Mapping[str, Mapping[str, float]], bounds: Mapping[str, float]) -> Iterator[Finding]:
+    """Name classes whose new jobs alone are under a bound of the slack: where they are many, the gate obeys them."""
+    for name, declared in sorted(classes.items()):
+        deadline_s = declared["deadline_ms"] / 1000
+        reject_s, recovered_s = bounds["reject_slack_p10_seconds"], bounds["recovered_slack_p10_seconds"]
+        if deadline_s > recovered_s:
+            continue
+        bound, does = f"recovered_slack_p10_seconds, {recovered_s:g} s", "a closed gate does not open again"
+        if deadline_s <= reject_s:
+            bound, does = f"reject_slack_p10_seconds, {reject_s:g} s", "admission closes"
+        said = (
+            f"The deadline of class {name}, {deadline_s:g} s, is not above {bound}: "
+            f"where a tenth of the unfinished jobs is of it, {does}."
+        )
+        hint = "Lower the thresholds of slack under the shortest deadline, or give the class a queue of its own."
+        yield Finding(Level.WARN, "deadlines", said, hint)
 
 
 _UNREAD_HINT = "Look at the findings on keys: one of the wrong type stops every look at the queue."

@@ -103,12 +103,13 @@ def test_a_backlog_that_does_not_fall_ends_it(redis_url: str, tmp_path: Path) ->
 def test_a_gate_that_does_not_pass_in_its_time_ends_it(redis_url: str, tmp_path: Path) -> None:
     async def scenario() -> None:
         thresholds = {"recovered_slack_p10_seconds": 100}
-        async with Parts(redis_url, quick(tmp_path, thresholds=thresholds)) as parts:
+        timings = {"backoff_first_s": 20, "backoff_max_s": 20}
+        async with Parts(redis_url, quick(tmp_path, thresholds=thresholds, timings=timings)) as parts:
+            parts.provider.status = 503
             parts.submit(1, "test-patch")
-            run = await to_step(parts, "canary")
-            await parts.until(lambda: parts.look().gate.canary_ok_count >= 2, "two canaries")
-            await parts.until(lambda: parts.look().gate.green, "green")
-            parts.client.zadd("queue:ready:test-patch:-", {"j-never": parts.look().at_ms + 20_000})
+            await parts.until(lambda: parts.look().delayed == 1, "a job that waits for its retry longer than the run")
+            parts.provider.status = 200
+            run = await to_step(parts, "reopen")
             await ends_rolled_back(parts, run, "queue_age_not_recovering")
             assert "deadline_slack_p10_seconds fail" in parts.journal(run, "failed", "reopen")[0].text
 

@@ -191,6 +191,20 @@ def test_unsafe_classes_are_named_and_a_resolver_makes_them_a_note(open_queue: O
 
 
 @pytest.mark.parametrize(
+    ("deadline_s", "does"),
+    [(5, "admission closes"), (5.001, "does not open again"), (15, "does not open again"), (15.001, None)],
+)
+def test_a_deadline_under_a_bound_of_the_slack_is_named(
+    open_queue: OpenQueueFunction, deadline_s: float, does: str | None
+) -> None:
+    bounds = {"reject_slack_p10_seconds": 5, "recovered_slack_p10_seconds": 15}
+    queue = open_queue(classes={"quick": {"deadline_s": deadline_s}}, thresholds=bounds)
+    found = [finding for finding in examine(seen_on(queue.url)) if "class quick" in finding.said]
+    assert [(finding.name, finding.level) for finding in found] == [("deadlines", Level.WARN)] * (does is not None)
+    assert does is None or does in found[0].said
+
+
+@pytest.mark.parametrize(
     ("skew_s", "wanted"),
     [(0.1, Level.OK), (-0.1, Level.OK), (0.9, Level.WARN), (-1.9, Level.WARN), (2.5, Level.FIX), (-60.0, Level.FIX)],
 )

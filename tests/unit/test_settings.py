@@ -135,6 +135,18 @@ def test_an_empty_section_takes_the_environment(tmp_path: Path) -> None:
         ({"timings": {"tick_s": 1e9}}, "tick_s is 1e+09 s", "from 1 ms to 10 years"),
         ({"classes": {"a": {"deadline_s": 1e300}}}, "deadline_s of class 'a' is 1e+300 s", "from 1 ms to 10 years"),
         ({"lease_ms": 10**12}, "lease_ms is 1e+09 s", "from 1 ms to 10 years"),
+        ({"thresholds": {"drain_age_p95_seconds": 1e307}}, "thresholds.drain_age_p95_seconds is 1e+307", "than 1e+12"),
+        ({"thresholds": {"drain_min_failed": 10**30}}, "thresholds.drain_min_failed is 1e+30", "more than 1e+12"),
+        ({"thresholds": {"recovered_slack_p10_seconds": 2e12}}, "recovered_slack_p10_seconds is 2e+12", "than 1e+12"),
+        ({"thresholds": {"sample_min_calls": float("1e400")}}, "sample_min_calls inf", "finite number"),
+        ({"max_running": 10**18}, "max_running is 1e+18", "more than 1e+12"),
+        ({"classes": {"a": {"deadline_s": 9, "share": 1e300}}}, "classes.a.share is 1e+300", "more than 1e+12"),
+        ({"cost_classes": {"gpu": {"max_running": 10**13}}}, "cost_classes.gpu.max_running is 1e+13", "than 1e+12"),
+        ({"thresholds": {"sample_min_calls": True}}, "sample_min_calls is true", "no number"),
+        ({"thresholds": {"reject_slack_p10_seconds": False}}, "reject_slack_p10_seconds is false", "no number"),
+        ({"timings": {"tick_s": True}}, "tick_s is true", "no number"),
+        ({"max_pending": True}, "max_pending is true", "no number"),
+        ({"classes": {"a": {"deadline_s": True}}}, "deadline_s is true", "no number"),
     ],
 )
 def test_a_bad_value_is_named_with_its_bound(fields: dict[str, Any], field: str, bound: str) -> None:

@@ -79,10 +79,11 @@ def test_a_report_folder_that_can_be_made_is_not_made_yet(tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_report_folder_below_a_file_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("wanted", ["file", "file/report"])
+def test_a_report_folder_that_is_a_file_or_below_one_is_refused(tmp_path: Path, wanted: str) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match="The report can't be written to") as refused:
-        check_writable(tmp_path / "file" / "report")
+    with pytest.raises(UsageError, match=r"The report can't be written to .*: a file, no folder\.") as refused:
+        check_writable(tmp_path / wanted)
     assert "--report-dir" in refused.value.hint
 
 
