@@ -24,6 +24,7 @@ OBSERVE_KEYS: tuple[str, ...] = (
     "done:*",
     "drain_state",
     "kill",
+    "lock:beside",
     "lock:run",
     "provider:*",
     "queue:*",

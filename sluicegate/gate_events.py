@@ -101,6 +101,13 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Beside:
+    """Commit the one gate move of a run that holds no lock: admit → reject_new (contract §7)."""
+
+    fenced: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Person:
     """Carry an order of a named person; `pin` is False with --no-pin."""
 
@@ -120,4 +127,4 @@ class Happening(StrEnum):
     HOUR_PASSED = "hour_passed"
 
 
-Event = Apply | Overdue | HandEdit | OpenRun | Step | Person | Happening
+Event = Apply | Overdue | HandEdit | OpenRun | Step | Beside | Person | Happening

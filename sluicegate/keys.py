@@ -81,7 +81,9 @@ SERVICE = "service"
 WORKERS = "workers"
 RUNS_LIVE = "runs:live"
 RUNS_RECENT = "runs:recent"
+RUNS_BESIDE = "runs:beside"
 LOCK_RUN = "lock:run"
+LOCK_BESIDE = "lock:beside"
 LOCK_CONTROLLER = "lock:controller"
 KILL = "kill"
 BREAKER = "breaker"
@@ -104,12 +106,13 @@ class KeyType(StrEnum):
 TYPES: Mapping[str, KeyType] = {
     **dict.fromkeys((DRAIN_STATE, ADMISSION, ROLLBACK_REASON, CANARY_OK_COUNT), KeyType.STRING),
     **dict.fromkeys((EPOCH, SEEN, SNAPSHOT, KILL, BREAKER, LOCK_RUN), KeyType.STRING),
-    **dict.fromkeys((GATE, DECISION, DUPLICATES, ENDPOINT, SETTINGS, COUNTERS, SERVICE, LOCK_CONTROLLER), KeyType.HASH),
+    **dict.fromkeys((GATE, DECISION, DUPLICATES, ENDPOINT, SETTINGS, COUNTERS, SERVICE), KeyType.HASH),
+    **dict.fromkeys((LOCK_CONTROLLER, LOCK_BESIDE), KeyType.HASH),
     **dict.fromkeys((GATE_LOG, RECONCILE_LOG, INBOX), KeyType.STREAM),
     **dict.fromkeys((PENDING, WAKE), KeyType.LIST),
     PAIRS: KeyType.SET,
     **dict.fromkeys((DELAYED, LEASES, UNKNOWN, BLOCKED, CANARY, RUNNING_CANARY, REFUSALS), KeyType.ZSET),
-    **dict.fromkeys((WORKERS, RUNS_LIVE, RUNS_RECENT, EPISODES_OPEN), KeyType.ZSET),
+    **dict.fromkeys((WORKERS, RUNS_LIVE, RUNS_RECENT, RUNS_BESIDE, EPISODES_OPEN), KeyType.ZSET),
 }
 # What further keys begin with, and what they are; an id, a class, a key, a date or a bucket follows.
 FAMILY_TYPES: Mapping[str, KeyType] = {

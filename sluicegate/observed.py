@@ -124,6 +124,10 @@ def _class_figures(body: Body, at_ms: int) -> ClassFigures:
     )
 
 
+def _run(body: Body) -> RunView:
+    return RunView(body["id"], body["runbook"], body["verb"], body["state"], int(body["started_at"]))
+
+
 def _gate(body: Body, required: int) -> GateView:
     run = body.get("run")
     return GateView(
@@ -146,7 +150,8 @@ def _gate(body: Body, required: int) -> GateView:
         controller_seen_ms=int(body.get("seen", 0)),
         duplicates_unacknowledged=int(body.get("duplicates", 0)),
         limit_at_ms=int(body.get("limit_at", 0)),
-        run=RunView(run["id"], run["runbook"], run["verb"], run["state"], int(run["started_at"])) if run else None,
+        run=_run(run) if run else None,
+        besides=tuple(_run(one) for one in rows(body, "besides")),
         decision=str(body.get("decision", "")),
         decision_reason=str(body.get("decision_reason", "")),
         raw_drain_state=body.get("raw_drain_state"),

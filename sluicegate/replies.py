@@ -263,16 +263,17 @@ class RunHistory:
 
 @dataclass(frozen=True, slots=True)
 class RunClaim:
-    """Say whether there is a live run and whether it is the caller's now."""
+    """Say whether there is a live run, whether it is the caller's now, and which runbooks have one beside the lock."""
 
     run: RunRecord | None
     owned: bool
     fence: str
+    besides: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, body: Body) -> RunClaim:
         run = RunRecord.of(body["run"]) if body.get("run") else None
-        return cls(run, bool(body["owned"]), str(body.get("fence", "")))
+        return cls(run, bool(body["owned"]), str(body.get("fence", "")), tuple(rows(body, "besides")))
 
 
 @dataclass(frozen=True, slots=True)

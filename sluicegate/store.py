@@ -223,12 +223,13 @@ class Store(Calls):
     # Runs.
 
     def open_run(self, arguments: Arguments) -> replies.GateAnswer:
-        """Ask for a lock-holding run (see run.lua for the arguments)."""
+        """Ask for a run (see run.lua for the arguments)."""
         return replies.GateAnswer.of(self._call("open_run", arguments))
 
-    def claim_run(self, executor: str, run: str, fence: str) -> replies.RunClaim:
-        """Own the live run, or renew the ownership under its fence."""
-        return replies.RunClaim.of(self._call("claim_run", {"executor": executor, "run": run, "fence": fence}))
+    def claim_run(self, executor: str, run: str, fence: str, beside: str = "") -> replies.RunClaim:
+        """Own the live run that holds the lock, or the one of the runbook `beside`; or renew the ownership."""
+        arguments = {"executor": executor, "run": run, "fence": fence, "beside": beside}
+        return replies.RunClaim.of(self._call("claim_run", arguments))
 
     def commit_step(self, arguments: Arguments) -> replies.StepAnswer:
         """Make one effect of a run and its journal entry, under the fence (see run.lua for the arguments)."""
@@ -237,6 +238,10 @@ class Store(Calls):
     def approve(self, run: str, step: str, *, actor: str, reason: str) -> str:
         """Give a person's word for the step that waits for it; moved, unchanged, not_waiting or gone."""
         return str(self._call("approve", {"run": run, "step": step, "actor": actor, "reason": reason})["answer"])
+
+    def abort_beside(self, run: str, *, actor: str, reason: str) -> str:
+        """End a run that holds no lock, as a named person; moved or gone."""
+        return str(self._call("abort_beside", {"run": run, "actor": actor, "reason": reason})["answer"])
 
     def run(self, run: str) -> replies.RunHistory | None:
         """Give a run with its journal and approvals, or None."""
@@ -247,7 +252,7 @@ class Store(Calls):
         return replies.RunHistory(replies.RunRecord.of(body["run"]), journal, body.get("approvals") or {})
 
     def runs(self, limit: int = 20) -> tuple[replies.RunRecord, ...]:
-        """Give the newest lock-holding runs, newest first."""
+        """Give the newest runs, newest first."""
         return tuple(replies.RunRecord.of(run) for run in replies.rows(self._call("runs", {"limit": limit}), "runs"))
 
     # Alerts.

@@ -159,7 +159,7 @@ class ProviderWindow:
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """Show the live run of a queue: its id, runbook, the step it is in, its state and when it was opened (ms)."""
+    """Show a live run of a queue: its id, runbook, the step it is in, its state and when it was opened (ms)."""
 
     run_id: str
     runbook: str
@@ -173,7 +173,8 @@ class GateView:
     """Show the gate at the instant: what is effective, why, and who may move it next.
 
     `drain_state` is the tighter of the raw keys and what the last move wrote; unreadable parts read as `drain`.
-    `ramp_percent` is None outside a ramp. Timestamps are ms of Redis TIME, 0 for never.
+    `ramp_percent` is None outside a ramp. `run` holds the queue's lock, `besides` hold none. Timestamps are ms of
+    Redis TIME, 0 for never.
     """
 
     drain_state: str
@@ -200,6 +201,7 @@ class GateView:
     decision_reason: str
     raw_drain_state: str | None
     raw_admission: str | None
+    besides: tuple[RunView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

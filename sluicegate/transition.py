@@ -15,6 +15,7 @@ from sluicegate.gate import DrainState, GateState, PinReason, RawEdit, RollbackR
 from sluicegate.gate_events import (
     Answer,
     Apply,
+    Beside,
     Event,
     HandEdit,
     Happening,
@@ -55,6 +56,8 @@ def transition(state: GateState, event: Event) -> Transition:
         return _overdue(adopted)
     if isinstance(event, OpenRun):
         return _opened(adopted, event)
+    if isinstance(event, Beside):
+        return _rejected_beside(adopted, event)
     # A rollback revokes the run's fence, the one that the step came with.
     revoked = state.recovery_live and not adopted.recovery_live
     return _stepped(adopted, replace(event, fenced=False) if revoked else event)
@@ -272,6 +275,17 @@ def _step_move(state: GateState, event: Step) -> GateState | None:
             return _rolled_back(state, event.reason)
         case _:
             return None
+
+
+def _rejected_beside(state: GateState, event: Beside) -> Transition:
+    """Let a run without the lock close admission: a tighter gate stands, and in a ramp the live run's gate decides."""
+    if not event.fenced:
+        return Transition(state, Answer.STALE)
+    if state.drain_state is not DrainState.ADMIT:
+        return Transition(state, Answer.UNCHANGED)
+    if state.ramp:
+        return Transition(state, Answer.REFUSED)
+    return Transition(replace(state, drain_state=DrainState.REJECT_NEW), Answer.MOVED)
 
 
 def _ordered(state: GateState, event: Person) -> Transition:

@@ -14,6 +14,7 @@ from sluicegate.gate import GateState, RawEdit, RollbackReason, Runbook, Stored
 from sluicegate.gate_events import (
     Answer,
     Apply,
+    Beside,
     Event,
     HandEdit,
     Happening,
@@ -36,7 +37,7 @@ _MAY_GO_UNPINNED = frozenset({Order.DRAIN, Order.REJECT, Order.HOLD})
 
 def all_events() -> tuple[Event, ...]:
     """Give every event once; a flag varies wherever the kind of event takes it."""
-    return (*_applies(), Overdue(), *_hand_edits(), *_open_runs(), *_steps(), *_persons(), *Happening)
+    return (*_applies(), Overdue(), *_hand_edits(), *_open_runs(), *_steps(), *_besides(), *_persons(), *Happening)
 
 
 def _applies() -> Iterator[Event]:
@@ -65,6 +66,10 @@ def _steps() -> Iterator[Event]:
             for fenced in _BOTH:
                 for proven in _BOTH:
                     yield Step(move, fenced=fenced, proven=proven, reason=reason)
+
+
+def _besides() -> Iterator[Event]:
+    yield from (Beside(fenced=fenced) for fenced in _BOTH)
 
 
 def _persons() -> Iterator[Event]:

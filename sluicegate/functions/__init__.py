@@ -30,6 +30,7 @@ _ORDER = (
     "control",
     "order",
     "run",
+    "beside",
     "unresolved",
     "snapshot",
     "restore",

@@ -111,6 +111,17 @@ local function past(q, ms)
   return ms and ms <= q.now + AHEAD_MS and ms or 0
 end
 
+local function shown_run(q, run)
+  return { id = run.id, runbook = run.runbook, state = run.state, verb = run.verb or '',
+    step = whole_number(run.step) or 0, started_at = past(q, whole_number(run.started_at)) }
+end
+
+local function shown_besides(q)
+  local shown = {}
+  for _, run in ipairs(R.besides(q)) do shown[#shown + 1] = shown_run(q, run) end
+  return shown
+end
+
 local function gate_figures(q, g)
   local decision = hash_of(q.p .. 'control:decision')
   return {
@@ -123,8 +134,7 @@ local function gate_figures(q, g)
     seen = past(q, whole_number(text_of(q.p .. 'control:seen'))),
     duplicates = math.max(0, g.confirmed - g.acknowledged),
     raw_drain_state = g.raw_state, raw_admission = g.raw_admission,
-    run = g.run and { id = g.run.id, runbook = g.run.runbook, state = g.run.state, verb = g.run.verb or '',
-      step = whole_number(g.run.step) or 0, started_at = past(q, whole_number(g.run.started_at)) } or nil,
+    run = g.run and shown_run(q, g.run) or nil, besides = shown_besides(q),
     decision = decision.action or '', decision_reason = decision.reason or '',
   }
 end

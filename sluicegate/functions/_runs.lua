@@ -1,4 +1,4 @@
--- Runs: one lock-holding run a queue, its fence, its journal (contract §7).
+-- Runs, their fences and journals: one that holds the queue's lock, and those beside it (contract §7).
 
 function R.journal(q, id, entry)
   put('XADD', q.p .. 'run:' .. id .. ':journal', '*', 'at', digits(q.now), 'seq', tostring(entry.seq or 0), 'verb',
@@ -24,8 +24,8 @@ function R.next_fence(q, run)
   return digits(math.max((tonumber(run.fence) or 0) + 1, q.us))
 end
 
--- Create a run holding the queue's lock. Nobody owns it yet: an executor claims it.
-function R.create(q, args)
+-- Write a run's record and its first journal entry. Nobody owns it yet: an executor claims it.
+local function record(q, args)
   local id = none(args.id) or 'audit-' .. digits(q.us)
   local run = { id = id, runbook = args.runbook, state = 'running', step = '0', verb = '', fence = digits(q.us),
     owner = '', lease_end = '0', trigger = args.trigger, actor = args.actor, reason = args.reason, note = args.note or '',
@@ -36,12 +36,66 @@ function R.create(q, args)
     flat[#flat + 1] = value
   end
   redis.call('HSET', q.p .. 'run:' .. id, unpack(flat))
-  redis.call('SET', q.p .. 'lock:run', id)
-  put('ZADD', q.p .. 'runs:live', q.now, id)
-  put('ZADD', q.p .. 'runs:recent', q.now, id)
-  put('ZREMRANGEBYRANK', q.p .. 'runs:recent', 0, -1001)
   R.journal(q, id, { phase = 'opened', actor = args.actor, text = args.trigger .. ': ' .. args.reason })
   return run
+end
+
+-- Create a run holding the queue's lock.
+function R.create(q, args)
+  local run = record(q, args)
+  redis.call('SET', q.p .. 'lock:run', run.id)
+  put('ZADD', q.p .. 'runs:live', q.now, run.id)
+  put('ZADD', q.p .. 'runs:recent', q.now, run.id)
+  put('ZREMRANGEBYRANK', q.p .. 'runs:recent', 0, -1001)
+  return run
+end
+
+-- Create a run beside it: the only one of its runbook.
+function R.create_beside(q, args)
+  local run = record(q, args)
+  put('HSET', q.p .. 'lock:beside', run.runbook, run.id)
+  put('ZADD', q.p .. 'runs:beside', q.now, run.id)
+  put('ZREMRANGEBYRANK', q.p .. 'runs:beside', 0, -1001)
+  return run
+end
+
+-- The run of this id if it is live and holds no lock, or nil.
+function R.beside_of(q, id)
+  local run = hash_of(q.p .. 'run:' .. id)
+  if not run.runbook or run.state ~= 'running' then return nil end
+  if redis.pcall('HGET', q.p .. 'lock:beside', run.runbook) ~= id then return nil end
+  run.id = id
+  return run
+end
+
+-- The live run beside the lock of a runbook, or nil.
+function R.beside(q, runbook)
+  local id = redis.pcall('HGET', q.p .. 'lock:beside', runbook)
+  return type(id) == 'string' and R.beside_of(q, id) or nil
+end
+
+-- Every live run beside the lock.
+function R.besides(q)
+  local live = {}
+  for _, id in pairs(hash_of(q.p .. 'lock:beside')) do live[#live + 1] = R.beside_of(q, id) end
+  table.sort(live, function(one, other) return one.runbook < other.runbook end)
+  return live
+end
+
+-- End all of them: by a kill switch, or with the gate's records.
+function R.end_besides(q, state, why)
+  if not q.s then return end
+  for _, run in ipairs(R.besides(q)) do R.finish(q, run, state, why) end
+end
+
+-- Let go of what a run held.
+local function unlock(q, run)
+  if not RUNBOOKS[run.runbook] then
+    put('HDEL', q.p .. 'lock:beside', run.runbook)
+    return
+  end
+  redis.call('DEL', q.p .. 'lock:run')
+  put('ZREM', q.p .. 'runs:live', run.id)
 end
 
 -- Count how the step that a run is in has ended (done, rolled_back, interrupted), with the time since its first entry.
@@ -64,14 +118,13 @@ function R.revoke(q, run, state, rollback_reason, why)
     text = rollback_reason .. ': ' .. (why.note or why.reason) })
 end
 
--- End a run in a final state: the lock goes, the fence is revoked, the cooldown starts.
+-- End a run in a final state: its lock goes, the fence is revoked, the cooldown starts.
 function R.finish(q, run, state, why)
   R.count_step(q, run, state == 'succeeded' and 'done' or 'interrupted')
   redis.call('HSET', q.p .. 'run:' .. run.id, 'state', state, 'ended_at', digits(q.now), 'fence', R.next_fence(q, run),
     'owner', '', 'lease_end', '0', 'ended_by', why.actor, 'ended_why', why.note or why.reason)
   R.journal(q, run.id, { seq = run.step, phase = 'ended', actor = why.actor, text = state .. ': ' .. (why.note or why.reason) })
-  redis.call('DEL', q.p .. 'lock:run')
-  put('ZREM', q.p .. 'runs:live', run.id)
+  unlock(q, run)
   redis.call('SET', q.p .. 'cooldown:' .. run.runbook, digits(q.now + q.s.timings.run_cooldown_ms), 'PX',
     digits(q.s.timings.run_cooldown_ms))
   for _, key in ipairs({ 'run:' .. run.id, 'run:' .. run.id .. ':journal', 'approval:' .. run.id }) do
@@ -81,12 +134,19 @@ function R.finish(q, run, state, why)
   count(q, 'run_ms:' .. state, math.max(0, q.now - (whole_number(run.started_at) or q.now)))
 end
 
--- What forbids a run that no named person asked for, or nil.
-function R.forbidden(q, runbook)
+-- What forbids a run that no named person asked for, whether it holds the lock or not, or nil.
+function R.forbidden_to_all(q, runbook)
   if redis.call('EXISTS', q.p .. 'kill') == 1 then return 'kill_switch' end
   if redis.call('EXISTS', q.p .. 'breaker') == 1 then return 'breaker' end
   local until_ms = tonumber(text_of(q.p .. 'cooldown:' .. runbook)) or 0
   if until_ms > q.now then return 'cooldown' end
+  return nil
+end
+
+-- What forbids a run that would hold the lock, or nil.
+function R.forbidden(q, runbook)
+  local forbidden = R.forbidden_to_all(q, runbook)
+  if forbidden then return forbidden end
   local hour_ago = q.now - 3600000
   if redis.call('ZCOUNT', q.p .. 'runs:recent', hour_ago, '+inf') >= q.s.runs_per_hour then return 'runs_per_hour' end
   return nil

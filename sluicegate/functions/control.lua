@@ -68,7 +68,7 @@ local function drained(q, g, why)
 end
 
 -- Each return to reject_new soon after leaving it doubles the dwell.
-local function enter_reject(q, g, why)
+function G.enter_reject(q, g, why)
   local timings = q.s.timings
   if g.left_reject_at > 0 and q.now - g.left_reject_at <= timings.reject_return_ms then
     g.dwell_ms = math.min(2 * g.dwell_ms, timings.reject_dwell_max_ms)
@@ -122,7 +122,7 @@ local function apply_action(q, g, stale, why)
     if g.ramp then
       G.roll_back_run(q, g, 'queue_age_not_recovering', why)
     else
-      enter_reject(q, g, why)
+      G.enter_reject(q, g, why)
     end
   elseif action == 'admit' then
     leave_reject(q, g, stale, why)
@@ -141,6 +141,7 @@ function commands.move_gate(q)
   local g = G.read(q)
   local before = g.epoch
   local why = { reason = q.a.reason, actor = 'controller', figures = q.a.figures }
+  if not G.readable(g) then R.end_besides(q, 'lost', { reason = 'control_data_lost', actor = 'controller' }) end
   if g.behind then
     G.close(q, g, 'control_data_lost', 'lost', { reason = 'control_data_lost', actor = 'controller',
       note = 'epoch ' .. digits(g.epoch) .. ' is older than ' .. digits(q.seen) .. ', which was seen before' })

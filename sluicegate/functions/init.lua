@@ -3,7 +3,7 @@
 local TRACES = { 'queue:pending', 'queue:pairs', 'queue:delayed', 'queue:leases', 'queue:unknown',
   'queue:blocked', 'queue:canary', 'queue:settings', 'drain_state', 'admission', 'rollback_reason', 'canary_ok_count',
   'control:gate', 'control:epoch', 'control:log', 'control:duplicates', 'reconcile:log', 'counters', 'runs:live',
-  'runs:recent', 'lock:run', 'queue:refusals' }
+  'runs:recent', 'runs:beside', 'lock:run', 'lock:beside', 'queue:refusals' }
 
 -- What only version 1 of the layout had: nothing here reads what such a queue holds.
 local OLD_TRACES = { 'queue:enqueued', 'queue:deadlines' }

@@ -1,6 +1,9 @@
--- open_run {runbook, trigger = webhook | timer | person, run, actor, reason, confirmed, digest, episode}: ask for a
--- lock-holding run. Opening drain-and-recover is its freeze, in this one function (contract §7).
+-- open_run {runbook, trigger = webhook | timer | person, run, actor, reason, confirmed, digest, episode}: ask for a run.
+-- Opening drain-and-recover is its freeze, in this one function (contract §7); one that holds no lock is opened by beside.lua.
 -- -> {answer = moved | attached | suppressed | waiting | refused | run_live | duplicates | unreadable, run, why, epoch}
+
+-- A library has at most 200 local names, so those of this file end with it.
+do
 
 local function answer_run(g, answer, why)
   return { answer = answer, run = g.run and g.run.id or '', why = why or '', epoch = digits(g.epoch),
@@ -52,6 +55,7 @@ function commands.open_run(q)
   if G.adopt(q, g) then g = G.read(q) end
   if g.run and g.run.id == q.a.run then return answer_run(g, 'moved') end -- the same request again
   if g.restoring then return answer_run(g, 'refused', 'a restore is not complete') end
+  if not RUNBOOKS[q.a.runbook] then return R.open_beside(q, g) end
   if q.a.runbook == 'rollback-and-audit' then return open_audit(q, g) end
   if q.a.trigger ~= 'person' then return open_for_machine(q, g) end
   if g.run then return answer_run(g, 'run_live', 'run ' .. g.run.id .. ' is live') end
@@ -59,21 +63,25 @@ function commands.open_run(q)
   return freeze(q, g)
 end
 
--- claim_run {executor, run, fence}: own the live run, or renew the ownership. Another executor's run is taken over only
--- when its lease has ended. -> {found, owned, run = {…}, fence, epoch, gate}
+-- claim_run {executor, run, fence, beside}: own the live run that holds the lock, or the one of the runbook `beside`, or
+-- renew the ownership. Another executor's run is taken over only when its lease has ended. `besides` names the runbooks of
+-- all live runs that hold no lock. -> {found, owned, run = {…}, fence, epoch, besides = [name]}
 function commands.claim_run(q)
-  local g = G.read(q)
+  local g, names = G.read(q), {}
+  for _, one in ipairs(R.besides(q)) do names[#names + 1] = one.runbook end
   local run = g.run
-  if not run or not q.s then return { found = false, owned = false } end
+  if none(q.a.beside) then run = R.beside(q, q.a.beside) end
+  if not run or not q.s then return { found = false, owned = false, besides = names } end
   local mine = run.owner == q.a.executor and run.fence == q.a.fence and run.id == q.a.run
   if not mine and (tonumber(run.lease_end) or 0) > q.now then
-    return { found = true, owned = false, run = R.shown(run, run.id) }
+    return { found = true, owned = false, run = R.shown(run, run.id), besides = names }
   end
   if not mine then run.fence = R.next_fence(q, run) end
   run.owner, run.lease_end = q.a.executor, digits(q.now + q.s.timings.run_lease_ms)
   redis.call('HSET', q.p .. 'run:' .. run.id, 'owner', run.owner, 'fence', run.fence, 'lease_end', run.lease_end)
   if not mine then R.journal(q, run.id, { seq = run.step, verb = run.verb, phase = 'claimed', actor = q.a.executor }) end
-  return { found = true, owned = true, run = R.shown(run, run.id), fence = run.fence, epoch = digits(g.epoch) }
+  return { found = true, owned = true, run = R.shown(run, run.id), fence = run.fence, epoch = digits(g.epoch),
+    besides = names }
 end
 
 local effects = {}
@@ -203,7 +211,15 @@ function effects.finish(q, g)
   return 'ended'
 end
 
-local AFTER_ROLLBACK = { journal = true, finish = true, endpoint = true }
+local AFTER_ROLLBACK = { journal = effects.journal, finish = effects.finish, endpoint = effects.endpoint }
+
+-- The run whose fence the caller holds, and what it may do; nil where it is nobody's or another's by now.
+local function owned_run(q, g)
+  if R.fenced(q, g.run) then return g.run, G.recovery_live(g) and effects or AFTER_ROLLBACK end
+  local beside = R.beside_of(q, q.a.run)
+  if R.fenced(q, beside) then return beside, R.beside_effects end
+  return nil
+end
 
 -- commit_step {executor, run, fence, request, effect, seq, verb, phase, text, detail, …}: one effect and its journal entry
 -- in one go, for whoever holds the fence. A repeated request answers the same. -> {answer, epoch, drain_state, …}
@@ -213,14 +229,13 @@ function commands.commit_step(q)
   local last = hash_of(q.p .. 'run:' .. q.a.run)
   if last.request == q.a.request then return cjson.decode(last.response) end
   if G.adopt(q, g) then g = G.read(q) end
-  if not R.fenced(q, g.run) then
+  local run, may = owned_run(q, g)
+  if not run then
     count(q, 'fenced_steps')
     return { answer = 'stale', epoch = digits(g.epoch) }
   end
-  local run = g.run
   q.answer = {}
-  local allowed = G.recovery_live(g) or AFTER_ROLLBACK[q.a.effect]
-  local outcome = allowed and effects[q.a.effect](q, g) or 'refused'
+  local outcome = may[q.a.effect] and may[q.a.effect](q, g, run) or 'refused'
   q.answer.answer = outcome == 'ended' and 'moved' or outcome
   q.answer.epoch, q.answer.drain_state = digits(g.epoch), g.drain_state
   if outcome == 'moved' then
@@ -249,6 +264,7 @@ end
 -- -> {answer = moved | unchanged | not_waiting | gone}
 function commands.approve(q)
   local run = G.live_run(q, text_of(q.p .. 'lock:run'))
+  if not run or run.id ~= q.a.run then run = R.beside_of(q, q.a.run) end
   if not run or run.id ~= q.a.run or run.state ~= 'running' then return { answer = 'gone' } end
   if not takes_word(q, run) then return { answer = 'not_waiting' } end
   local key = q.p .. 'approval:' .. run.id
@@ -271,13 +287,20 @@ function commands.run(q)
 end
 readonly.run = true
 
--- runs {limit}: lock-holding runs, newest first. Read-only. -> {runs = [{…}]}
+-- runs {limit}: runs, newest first. Read-only. -> {runs = [{…}]}
 function commands.runs(q)
-  local rows = {}
-  for _, id in ipairs(rows_of('ZREVRANGE', q.p .. 'runs:recent', 0, (q.a.limit or 20) - 1)) do
-    local run = hash_of(q.p .. 'run:' .. id)
-    if run.runbook then rows[#rows + 1] = R.shown(run, id) end
+  local limit, rows = q.a.limit or 20, {}
+  for _, key in ipairs({ q.p .. 'runs:recent', q.p .. 'runs:beside' }) do
+    for _, id in ipairs(rows_of('ZREVRANGE', key, 0, limit - 1)) do
+      local run = hash_of(q.p .. 'run:' .. id)
+      if run.runbook then rows[#rows + 1] = R.shown(run, id) end
+    end
   end
+  table.sort(rows, function(one, other)
+    local first, second = tonumber(one.started_at) or 0, tonumber(other.started_at) or 0
+    return first == second and one.id > other.id or first > second
+  end)
+  while #rows > limit do rows[#rows] = nil end
   return { runs = rows }
 end
 readonly.runs = true
@@ -289,14 +312,15 @@ function commands.gate_log(q)
 end
 readonly.gate_log = true
 
--- kill_switch {on, actor, reason}: forbid runs that no named person asked for, and roll a live recovery back in the
--- same move, whoever opened it. A run that a person opens afterwards is theirs: nothing binds it. -> {answer}
+-- kill_switch {on, actor, reason}: forbid runs that no named person asked for, roll a live recovery back in the same
+-- move, whoever opened it, and end the runs beside it. A run that a person opens afterwards is theirs: nothing binds it. -> {answer}
 function commands.kill_switch(q)
   if q.a.on then
     redis.call('SET', q.p .. 'kill', q.a.actor .. ': ' .. q.a.reason)
   else
     redis.call('DEL', q.p .. 'kill')
   end
+  if q.a.on then R.end_besides(q, 'aborted', { reason = 'kill_switch_on', actor = q.a.actor, note = q.a.reason }) end
   local g = G.read(q)
   if not G.readable(g) then return { answer = 'moved' } end
   if G.adopt(q, g) then g = G.read(q) end
@@ -308,4 +332,6 @@ function commands.kill_switch(q)
     G.log(q, g, why)
   end
   return { answer = 'moved' }
+end
+
 end

@@ -24,6 +24,7 @@ from sluicegate.gate import DrainState, GateState, RollbackReason, Stored
 from sluicegate.gate_events import (
     Answer,
     Apply,
+    Beside,
     Event,
     HandEdit,
     Happening,
@@ -37,6 +38,7 @@ from sluicegate.policy import Action
 from sluicegate.settings import Contract
 from sluicegate.store import Store
 from tests.contract.gate_rows_storage import (
+    BESIDE_RUN,
     CANARY_FENCE,
     CANARY_ID,
     CONTROLLER_FENCE,
@@ -123,6 +125,8 @@ class Doorway:
             storage.write_canary(pipe, at, state, details, now_ms)
         if isinstance(event, OpenRun) and not event.allowed:
             self._forbid(pipe, details.number, now_ms)
+        if isinstance(event, Beside):
+            storage.write_beside(pipe, at, now_ms)
 
     def perform(self, state: GateState, event: Event, details: Details, epoch: int, now_ms: int) -> Answers:
         """Make the event happen; gives the answers it may stand for."""
@@ -140,6 +144,8 @@ class Doorway:
                 return self._open_run(event)
             case Step():
                 return self._settle() if _by_canary(event, details.number) else self._step(event, details.number)
+            case Beside():
+                return self._beside(event, details.number)
             case Person():
                 answer = self.store.order(event.order.value, "ada", "a row", pin=event.pin)
                 return _one(Answer(answer.answer))
@@ -189,6 +195,12 @@ class Doorway:
         body = step_body(_EFFECTS.get(event.move, event.move.value), event.reason, run, fence)
         answer = self.store.commit_step({**body, "approved_by": "ada: a row"} if event.proven else body)
         return _one(Answer(answer.answer))
+
+    def _beside(self, event: Beside, number: int) -> Answers:
+        fence = RUN_FENCE if event.fenced or number % 2 else OLD_FENCE
+        run = BESIDE_RUN if event.fenced or number % 2 == 0 else OTHER_RUN
+        body = step_body("reject_new", RollbackReason.MANUAL_OPERATOR_HOLD, run, fence)
+        return _one(Answer(self.store.commit_step(body).answer))
 
     def _settle(self) -> Answers:
         settlement = {

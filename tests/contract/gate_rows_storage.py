@@ -17,7 +17,7 @@ from sluicegate.settings import Contract
 CONTROLLER, EXECUTOR, WORKER = "controller-1", "executor-1", "worker-1"
 CONTROLLER_FENCE, RUN_FENCE, CANARY_FENCE = "1700000000000001", "1700000000000002", 1700000000000003
 OLD_FENCE = "1600000000000000"
-RUN_ID, CANARY_ID, OTHER_RUN = "run-1", "canary-1", "run-0"
+RUN_ID, CANARY_ID, OTHER_RUN, BESIDE_RUN = "run-1", "canary-1", "run-0", "beside-1"
 
 # What `Storage.write` may write, under the queue's prefix.
 WRITTEN = (
@@ -176,6 +176,12 @@ class Storage:
         pipe.zadd(at("queue:leases"), {CANARY_ID: lease_end})
         pipe.zadd(at("running:canary"), {CANARY_ID: lease_end})
 
+    def write_beside(self, pipe: Pipeline, at: Keys, now_ms: int) -> None:
+        """Queue a live run that holds no lock."""
+        run = self._run("reject-and-prepare", BESIDE_RUN, now_ms)
+        pipe.hset(at.run(BESIDE_RUN), mapping=run)
+        pipe.hset(at(keys.LOCK_BESIDE), mapping={run["runbook"]: BESIDE_RUN})
+
     def _settings(self) -> dict[str, str]:
         return {"contract": self.contract.for_redis(), "digest": self.contract.digest()}
 
@@ -183,16 +189,18 @@ class Storage:
         return self.contract.canaries_required if state.green else details.canary_ok
 
     def _write_run(self, pipe: Pipeline, at: Keys, state: GateState, now_ms: int) -> None:
-        run = {
-            "id": RUN_ID, "runbook": state.run.value if state.run else "", "step": "1", "verb": "written",
-            "state": "rolling_back" if state.rolling_back else "running", "fence": RUN_FENCE, "owner": EXECUTOR,
-            "lease_end": str(now_ms + 600_000), "trigger": "webhook", "actor": "test", "reason": "written", "note": "",
-            "digest": "", "started_at": str(now_ms - 60_000), "episode": "",
-        }  # fmt: skip
-        pipe.hset(at.run(RUN_ID), mapping=run)
+        run = self._run(state.run.value if state.run else "", RUN_ID, now_ms)
+        pipe.hset(at.run(RUN_ID), mapping={**run, "state": "rolling_back" if state.rolling_back else "running"})
         pipe.set(at(keys.LOCK_RUN), RUN_ID)
         pipe.zadd(at(keys.RUNS_LIVE), {RUN_ID: now_ms - 60_000})
         pipe.zadd(at(keys.RUNS_RECENT), {RUN_ID: now_ms - 60_000})
+
+    def _run(self, runbook: str, run_id: str, now_ms: int) -> dict[str, str]:
+        return {
+            "id": run_id, "runbook": runbook, "step": "1", "verb": "written", "state": "running", "fence": RUN_FENCE,
+            "owner": EXECUTOR, "lease_end": str(now_ms + 600_000), "trigger": "webhook", "actor": "test",
+            "reason": "written", "note": "", "digest": "", "started_at": str(now_ms - 60_000), "episode": "",
+        }  # fmt: skip
 
     def _write_duplicates(self, pipe: Pipeline, at: Keys, state: GateState, details: Details) -> None:
         if state.duplicates:

@@ -11,6 +11,7 @@ from sluicegate.gate import DrainState, GateState, PinReason, RawEdit, Runbook, 
 from sluicegate.gate_events import (
     Answer,
     Apply,
+    Beside,
     Event,
     Happening,
     OpenRun,
@@ -189,7 +190,36 @@ def _duplicates_forgotten(state: GateState, event: Event, moved: Transition) -> 
     return replace(moved, state=replace(moved.state, duplicates=False)) if ended else moved
 
 
+def _rejected_in_a_ramp(state: GateState, event: Beside) -> Transition:
+    return _REAL_BESIDE(replace(state, ramp=False), event)
+
+
+def _rejected_from_anywhere(state: GateState, event: Beside) -> Transition:
+    return _REAL_BESIDE(replace(state, drain_state=DrainState.ADMIT, ramp=False), event)
+
+
+def _rejected_under_any_fence(state: GateState, event: Beside) -> Transition:
+    return _REAL_BESIDE(state, Beside())
+
+
+_REAL_BESIDE = rules._rejected_beside
+
 LEFT_OUT = (
+    LeftOut(
+        "a run beside the lock leaves a ramp alone",
+        "a_run_beside_moves_only_admit_to_reject_new",
+        (("_rejected_beside", _rejected_in_a_ramp),),
+    ),
+    LeftOut(
+        "a run beside the lock loosens nothing",
+        "the_gate_gets_looser_only_with_proof",
+        (("_rejected_beside", _rejected_from_anywhere),),
+    ),
+    LeftOut(
+        "a run beside the lock has a fence",
+        "a_run_beside_under_an_old_fence_changes_nothing",
+        (("_rejected_beside", _rejected_under_any_fence),),
+    ),
     LeftOut(
         "the hysteresis waits for the dwell", "the_gate_gets_looser_only_with_proof", (), _told_otherwise(_always_held)
     ),

@@ -18,7 +18,7 @@ from sluicegate.gate import (
     effective_pin,
     pulls_backlog,
 )
-from sluicegate.gate_events import Answer, Apply, Event, HandEdit, Happening, OpenRun, Person, Step, Trigger
+from sluicegate.gate_events import Answer, Apply, Beside, Event, HandEdit, Happening, OpenRun, Person, Step, Trigger
 from tests.gate_events import Exploration, Row
 
 _TIGHTNESS = {DrainState.ADMIT: 0, DrainState.REJECT_NEW: 1, DrainState.RECOVERING: 2, DrainState.DRAIN: 3}
@@ -127,7 +127,7 @@ class Seen:
 
     @property
     def by_executor(self) -> bool:
-        return isinstance(self.event, Step)
+        return isinstance(self.event, Step | Beside)
 
     @property
     def is_move(self) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sluicegate.gate import DrainState, PinReason, RollbackReason, Runbook
-from sluicegate.gate_events import Answer, Apply, Happening, OpenRun, Order, Person, StepMove
+from sluicegate.gate_events import Answer, Apply, Beside, Happening, OpenRun, Order, Person, StepMove
 from sluicegate.policy import Action
 from tests.unit.gate.properties.registry import Rules, closed_with_reason, is_step, same_gate
 from tests.unit.gate.view import Seen, View
@@ -127,3 +129,19 @@ def a_new_run_begins_with_its_freeze(seen: Seen) -> bool:
         after.drain_state is DrainState.DRAIN and after.pin is None and after.rollback_reason is base.rollback_reason
     )
     return frozen and isinstance(seen.event, OpenRun) and not base.duplicates
+
+
+@keeps.rule(Beside)
+def a_run_beside_moves_only_admit_to_reject_new(seen: Seen) -> bool:
+    """A run that holds no lock may move only admit → reject_new, never in a ramp, and touches nothing else."""
+    if seen.untouched:
+        return True
+    base = seen.base.state
+    allowed = seen.base.readable and base.drain_state is DrainState.ADMIT and not base.ramp
+    return allowed and seen.after.state == replace(base, drain_state=DrainState.REJECT_NEW)
+
+
+@keeps.rule(Beside)
+def a_run_beside_under_an_old_fence_changes_nothing(seen: Seen) -> bool:
+    """What comes under an old fence is refused and changes nothing."""
+    return not isinstance(seen.event, Beside) or seen.event.fenced or seen.untouched
