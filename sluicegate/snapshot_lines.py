@@ -147,6 +147,8 @@ def check_refusal(row: Row) -> None:
         raise NotRight(f"holds a refusal of {row.get('key')!r} that is none")
     for name in _DECISION_NUMBERS:
         _digits(decision, name)
+    if "ends_at" in row:
+        _digits(row, "ends_at")
 
 
 def check_correction(body: Row) -> str:

@@ -91,13 +91,18 @@ function P.put_back(q, row, suspect, dry)
   return state
 end
 
+-- When a refusal's record goes: when it was to go, whatever contract is in force now. Files of before do not tell.
+local function refusal_end(q, row)
+  local ends_at, decision = tonumber(row.ends_at), row.decision
+  if ends_at then return ends_at end
+  return math.max(tonumber(decision.retry_at) or 0, tonumber(decision.at) or 0) + q.s.timings.refusal_retention_ms
+end
+
 -- Put a refusal back unless the key has a decision already, or the refusal has lapsed. -> kept | lapsed | refusal
 function P.put_refusal_back(q, row, dry)
   local key, decision = J.key(q, row.key), row.decision
   if redis.call('EXISTS', key) == 1 then return 'kept' end
-  local retry_at = tonumber(decision.retry_at) or 0
-  local since = math.max(retry_at, tonumber(decision.at) or 0)
-  local left = since + q.s.timings.refusal_retention_ms - q.now
+  local left = refusal_end(q, row) - q.now
   if left <= 0 then return 'lapsed' end
   if dry then return 'refusal' end
   redis.call('HSET', key, 'state', 'refused', 'fp', decision.fp, 'reason', decision.reason, 'retry_at', decision.retry_at,

@@ -94,14 +94,14 @@ readonly.snapshot_versions = true
 hot.snapshot_versions = true
 
 -- snapshot_refusals {after, horizon}: the next refusals that stand and lapse by `horizon`. Read-only.
--- -> {rows = [{key, decision}], after}
+-- -> {rows = [{key, decision, ends_at}], after}
 function commands.snapshot_refusals(q)
   local flat = range_after(q.p .. 'queue:refusals', q.a.after, ROWS_A_CALL)
   local rows, after = {}, nil
   for i = 1, #flat, 2 do
     if tonumber(flat[i + 1]) > q.a.horizon then return { rows = rows } end
     local decision = P.refusal(q, flat[i])
-    if decision then rows[#rows + 1] = { key = flat[i], decision = decision } end
+    if decision then rows[#rows + 1] = { key = flat[i], decision = decision, ends_at = flat[i + 1] } end
     after = { member = flat[i], score = flat[i + 1] }
   end
   return { rows = rows, after = after }

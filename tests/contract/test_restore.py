@@ -18,6 +18,7 @@ from sluicegate.job import Job, Outcome
 from sluicegate.reconcile import Reconciled, by_ledger
 from sluicegate.restore import Restored, Wish, restore
 from sluicegate.snapshot import write_snapshot
+from sluicegate.snapshot_file import LineKind, SnapshotWriter
 from sluicegate.store import Store
 from sluicegate.submission import Submission
 from tests.kept import Line, everything, fill, jobs_of, lines_of, write_lines
@@ -102,6 +103,32 @@ def test_keys_keep_their_ids_and_refusals_their_answers(
     assert (final.reason, final.job_id, final.retry_after_s, final.replayed) == ("unknown_class", "f1", None, True)
     closed = kept.submit(idempotency_key="k-closed-3")
     assert (closed.reason, closed.replayed) == ("admission_closed", True)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_refusal_goes_when_it_was_to_go_whatever_contract_came_later(
+    kept: OpenQueue, path: Path, fresh: Callable[[], Store], named: bool
+) -> None:
+    """A file of before does not name the end; then the contract in force gives it."""
+    assert kept.submit("no-such-class", idempotency_key="f1").reason == "unknown_class"
+    was_ms = kept.client.pexpiretime("job:f1")
+    timings = kept.contract.timings
+    longer = timings.model_copy(update={"refusal_retention_s": 2 * timings.refusal_retention_s})
+    contract = kept.contract.model_copy(update={"timings": longer})
+    kept.store.apply_settings(contract.for_redis(), contract.digest(), "ada", "a test")
+    write_snapshot(kept.store, path)
+    if not named:
+        lines = [{name: value for name, value in line.items() if name != "ends_at"} for line in lines_of(path)]
+        with SnapshotWriter(path) as writer:
+            for line in lines[:-1]:
+                writer.write(LineKind(line.pop("kind")), line)
+            writer.finish(lines[-1])
+    put_back(fresh(), path)
+
+    later_ms = kept.client.pexpiretime("job:f1") - was_ms
+    expected_ms = 0 if named else timings.refusal_retention_s * 1000
+    assert abs(later_ms - expected_ms) < 1000
+    assert kept.client.zscore("queue:refusals", "f1") == pytest.approx(was_ms + expected_ms, abs=1000)
 
 
 def test_pending_work_resumes_when_a_person_opens_and_a_late_worker_is_refused(
@@ -248,6 +275,10 @@ def test_a_dry_run_says_the_same_and_writes_nothing(kept: OpenQueue, path: Path,
         (
             lambda lines: [lines[0], _with(lines[1], "deadline", "nan"), *lines[2:]],
             r"a deadline that is no whole number",
+        ),
+        (
+            lambda lines: [*lines[:-2], {**lines[-2], "ends_at": "soon"}, lines[-1]],
+            r"ends_at that is no whole number",
         ),
         (lambda lines: [lines[0], {**lines[1], "score": "x"}, *lines[2:]], r"without its place"),
         (lambda lines: [lines[0], {**lines[1], "id": "other"}, *lines[2:]], r"with another job's decision"),
