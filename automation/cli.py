@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from automation.api import Waiting, start_arguments
+from automation.cli_limits import kill_switch, limits, reset_breaker
 from automation.sentences import aborted_said, history_lines, not_waiting_said, opening_said, rolls_back_said, run_row
 from automation.service import Automation, lock_holding_runbooks
 from sluicegate import logs
@@ -40,13 +40,6 @@ app = command_line(
 )
 
 RunId = Annotated[str, typer.Argument(help="The run's id.", show_default=False)]
-
-
-class Switch(StrEnum):
-    """Name what the kill switch can be."""
-
-    ON = "on"
-    OFF = "off"
 
 
 @app.command(epilog="Example: sluicegate automation serve --port 9109")
@@ -181,20 +174,9 @@ def abort(
         raise fail("There is no live run, so nothing was changed.", "`sluicegate gate drain|hold` moves the gate.")
 
 
-@app.command(epilog="Example: sluicegate automation kill-switch on --as ann --reason 'maintenance'")
-def kill_switch(
-    state: Annotated[Switch, typer.Argument(help="on or off.", show_default=False)],
-    actor: Actor,
-    reason: Why,
-    settings: SettingsFile = None,
-    redis_url: RedisUrl = None,
-    queue: Queue = None,
-) -> None:
-    """Forbid every run that no named person asked for, and roll a live recovery back; `off` allows them again."""
-    who = person(actor, reason)
-    with opened(settings_of(settings, redis_url, queue)) as store:
-        store.kill_switch(on=state is Switch.ON, actor=who.name, reason=who.reason)
-    typer.echo(f"The kill switch is {state}.")
+app.command(epilog="Example: sluicegate automation kill-switch on --as ann --reason 'maintenance'")(kill_switch)
+app.command(epilog="Example: sluicegate automation reset-breaker --as ann --reason 'the rule is mended'")(reset_breaker)
+app.command(epilog="Example: sluicegate automation limits --json")(limits)
 
 
 def _found(store: Store, run_id: str) -> RunHistory:

@@ -13,13 +13,13 @@ from pydantic import TypeAdapter
 from automation.looping import Loop
 from automation.metrics import AutomationMetrics
 from automation.names import process_id, run_id
+from automation.opening import Opening
 from runbooks.model import Runbook
 from sluicegate.clock import Clock
 from sluicegate.gate_sentences import opening
 from sluicegate.policy import Decision, Figures, Thresholds, decide, exit_condition_holds
 from sluicegate.remedies import QUEUE_APPLY
 from sluicegate.settings import Settings
-from sluicegate.store import Store
 from sluicegate.telemetry import Telemetry
 
 log = structlog.get_logger(__name__)
@@ -34,9 +34,10 @@ class Controller:
     """
 
     def __init__(
-        self, store: Store, settings: Settings, recovery: Runbook, clock: Clock, metrics: AutomationMetrics
+        self, opening: Opening, settings: Settings, recovery: Runbook, clock: Clock, metrics: AutomationMetrics
     ) -> None:
-        self._store = store
+        self._store = opening.store
+        self._opening = opening
         self._settings = settings
         self._recovery = recovery
         self._clock = clock
@@ -133,7 +134,7 @@ class Controller:
             "digest": self._recovery.digest,
             "episode": "",
         }
-        answer = await asyncio.to_thread(self._store.open_run, arguments)
+        answer = await asyncio.to_thread(self._opening.ask, arguments)
         log.warning("run_asked_by_timer", answer=answer.answer, run=answer.run, why=answer.why)
 
     def _page_while_pinned(self, telemetry: Telemetry) -> None:

@@ -13,6 +13,7 @@ from automation.alerts import Alert, Notification
 from automation.looping import Loop
 from automation.metrics import AutomationMetrics
 from automation.names import run_id
+from automation.opening import Opening
 from runbooks.context import Context
 from runbooks.model import Runbook
 from runbooks.verdict import Verdict
@@ -20,7 +21,6 @@ from sluicegate.errors import StoreError
 from sluicegate.remedies import QUEUE_INIT
 from sluicegate.replies import Episode
 from sluicegate.settings import Settings
-from sluicegate.store import Store
 from sluicegate.telemetry import Telemetry
 
 log = structlog.get_logger(__name__)
@@ -47,9 +47,10 @@ class Episodes:
     """Keep alerts and ask for runs; the webhook is a hint, the figures decide."""
 
     def __init__(
-        self, store: Store, settings: Settings, runbooks: Mapping[str, Runbook], metrics: AutomationMetrics
+        self, opening: Opening, settings: Settings, runbooks: Mapping[str, Runbook], metrics: AutomationMetrics
     ) -> None:
-        self._store = store
+        self._store = opening.store
+        self._opening = opening
         self._settings = settings
         self._runbooks = runbooks
         self._metrics = metrics
@@ -126,7 +127,7 @@ class Episodes:
             "digest": runbook.digest,
             "episode": episode.episode_id,
         }
-        answer = await asyncio.to_thread(self._store.open_run, arguments)
+        answer = await asyncio.to_thread(self._opening.ask, arguments)
         self._metrics.episode_looks.labels(answer.answer).inc()
         outcome = f"{answer.answer}: {answer.why}" if answer.why else answer.answer
         if await asyncio.to_thread(self._store.episode_looked, episode.episode_id, outcome, answer.run):

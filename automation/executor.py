@@ -11,13 +11,15 @@ import structlog
 from automation.looping import Loop
 from automation.metrics import AutomationMetrics
 from automation.names import process_id, request_id
+from automation.place import Place
 from automation.steps import STEPS
 from automation.turn import Done, Ended, Failed, Fenced, Progress, Turn, Wait, commit_once
 from runbooks.context import Context
 from runbooks.model import OnTimeout, Runbook, RunCause, Step
+from sluicegate.all_queues import AllQueues, Standing
 from sluicegate.clock import Clock
 from sluicegate.gate import Runbook as LockHolder
-from sluicegate.replies import RunClaim, RunHistory
+from sluicegate.replies import RunClaim, RunHistory, RunRecord
 from sluicegate.run_journal import Phase
 from sluicegate.settings import Settings
 from sluicegate.store import Store
@@ -38,12 +40,15 @@ class Executor:
     def __init__(
         self,
         store: Store,
+        everywhere: AllQueues,
         settings: Settings,
         runbooks: Mapping[str, Runbook],
         clock: Clock,
         metrics: AutomationMetrics,
     ) -> None:
         self._store = store
+        self._everywhere = everywhere
+        self._place = Place(everywhere, store.queue)
         self._settings = settings
         self._clock = clock
         self._runbooks = runbooks
@@ -93,7 +98,10 @@ class Executor:
             self._metrics.executor_seen.labels(self._settings.queue).set(self._clock.now_ms() / 1000)
             if not claim.owned or claim.run is None:
                 self._run = ""
+                if claim.run is None:
+                    await self._place.keep("")
                 return claim
+            await self._place.keep(claim.run.run_id)
             if claim.fence != self._fence:
                 log.info("run_claimed", run=claim.run.run_id, runbook=claim.run.runbook, state=claim.run.state)
             self._run, self._fence = claim.run.run_id, claim.fence
@@ -123,7 +131,9 @@ class Executor:
             await turn.commit(Phase.STARTED, text=turn.line())
             log.info("step_started", run=turn.run_id, step=step.verb.value, text=turn.line())
             return
-        obstacle = self._obstacle(turn)
+        # What holds over all queues lies elsewhere, so it is asked again before each step; unheard, no step is made.
+        standing = await asyncio.to_thread(self._everywhere.standing)
+        obstacle = _forbidden(history.run, standing) or self._obstacle(turn)
         progress: Progress = obstacle or await STEPS[step.verb](turn)
         await self._conclude(turn, progress)
 
@@ -228,6 +238,18 @@ class Executor:
         if said != self._said:
             self._said = said
             log.info("run_waits", run=history.run.run_id, why=text)
+
+
+def _forbidden(run: RunRecord, standing: Standing) -> Failed | None:
+    """Give what ends a recovery from outside its queue; a person's run is bound by nothing that stood before it."""
+    if run.runbook != RECOVERY:
+        return None
+    kill, breaker, by_person = standing.kill, standing.breaker, run.trigger == "person"
+    if kill is not None and (not by_person or kill.since_ms >= run.started_at_ms):
+        return Failed(RunCause.KILL_SWITCH, f"the kill switch of all queues is on: {kill.said}")
+    if breaker is not None and not by_person:
+        return Failed(RunCause.BREAKER, f"the breaker has tripped: {breaker.said}")
+    return None
 
 
 def _current_step(runbook: Runbook, history: RunHistory) -> Step | None:

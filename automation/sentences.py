@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from sluicegate.all_queues import Standing
 from sluicegate.gate import PinReason
 from sluicegate.remedies import BY_NAME, GATE_OPEN_END_RUN, QUEUE_INIT
 from sluicegate.replies import GateAnswer, RunHistory, RunRecord
@@ -76,6 +77,19 @@ def run_row(run: RunRecord) -> str:
     at = f" at {run.verb}" if run.live and run.verb else ""
     rolled = f" rollback_reason={run.rollback_reason}" if run.rollback_reason else ""
     return f"{run.run_id} {run.runbook} {run.state}{at} (by {run.trigger}, {run.actor}: {run.reason}){rolled}"
+
+
+def limits_lines(queue: str, own_switch: str, standing: Standing) -> Iterator[str]:
+    """Say what forbids runs that no named person asked for, and which runs count as live."""
+    yield f"kill switch of queue {queue}: {f'on ({own_switch})' if own_switch else 'off'}"
+    for name, ordered in (("kill switch of all queues", standing.kill), ("breaker", standing.breaker)):
+        yield f"{name}: {f'on since {_utc(ordered.since_ms)} ({ordered.said})' if ordered else 'off'}"
+    for holder in standing.holders:
+        yield f"live: run {holder.run} of queue {holder.queue}, since {_utc(holder.since_ms)}"
+    if not standing.holders:
+        yield "live: no run of any queue"
+    if standing.asked:
+        yield f"asked for runs lately: {', '.join(standing.asked)}"
 
 
 def history_lines(history: RunHistory) -> Iterator[str]:

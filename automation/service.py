@@ -18,10 +18,12 @@ from automation.episodes import Episodes
 from automation.executor import Executor
 from automation.looping import Loop, Service
 from automation.metrics import AutomationMetrics
+from automation.opening import Opening
 from runbooks.context import Context
 from runbooks.library import builtin_names, load_builtin
 from runbooks.model import Runbook
 from runbooks.plan import step_text
+from sluicegate.all_queues import AllQueues
 from sluicegate.clock import SystemClock
 from sluicegate.errors import StoreError
 from sluicegate.gate_sentences import opening
@@ -62,12 +64,14 @@ class Automation:
         self._metrics = AutomationMetrics()
         self._access = Access(settings.automation)
         self._store = Store.of(settings)
-        self._episodes = Episodes(self._store, settings, self._runbooks, self._metrics)
+        self._everywhere = AllQueues.over(settings)
+        opening = Opening(self._store, self._everywhere, lambda queue: Store.of(settings, queue, read_only=True))
+        self._episodes = Episodes(opening, settings, self._runbooks, self._metrics)
         recovery, clock = self._runbooks["drain-and-recover"], SystemClock()
         self._parts: list[Service] = [
-            Controller(self._store, settings, recovery, clock, self._metrics),
+            Controller(opening, settings, recovery, clock, self._metrics),
             self._episodes,
-            Executor(self._store, settings, self._runbooks, clock, self._metrics),
+            Executor(self._store, self._everywhere, settings, self._runbooks, clock, self._metrics),
         ]
         if settings.reconcile.automatic:
             self._parts.append(_reconciling(self._store, settings))
@@ -98,6 +102,7 @@ class Automation:
         for part in reversed(self._parts):
             await part.stop()
         self._access.close()
+        self._everywhere.close()
         self._store.close()
 
     async def _say_what_is_there(self) -> None:

@@ -111,6 +111,16 @@ class Contract(Section):
         default=20, ge=1, description="Completions in the window without which no wait is predicted."
     )
     runs_per_hour: int = Field(default=3, ge=1, description="Runs an hour that no named person asked for.")
+    concurrent_runs: int = Field(
+        default=2,
+        ge=1,
+        description="With so many runs live over all queues of a server, no alert or timer opens one.",
+    )
+    storm_queues: int = Field(
+        default=5,
+        ge=2,
+        description="So many queues that ask for runs within `storm_window_s` trip the breaker of all.",
+    )
 
     @field_validator("thresholds", mode="before")
     @classmethod
@@ -225,6 +235,8 @@ class Contract(Section):
             "ramp_percents": list(self.ramp_percents),
             "prediction_min_completions": self.prediction_min_completions,
             "runs_per_hour": self.runs_per_hour,
+            "concurrent_runs": self.concurrent_runs,
+            "storm_queues": self.storm_queues,
         }
         return json.dumps(body, sort_keys=True, separators=(",", ":"))
 

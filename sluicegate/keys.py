@@ -86,7 +86,11 @@ LOCK_RUN = "lock:run"
 LOCK_BESIDE = "lock:beside"
 LOCK_CONTROLLER = "lock:controller"
 KILL = "kill"
-BREAKER = "breaker"
+# Over all queues of a server, under a prefix of their own.
+ALL_KILL = "all:kill"
+ALL_BREAKER = "all:breaker"
+ALL_RUNS = "all:runs"
+ALL_ASKED = "all:asked"
 INBOX = "inbox"
 EPISODES_OPEN = "episodes:open"
 
@@ -105,14 +109,14 @@ class KeyType(StrEnum):
 # What each of those keys is.
 TYPES: Mapping[str, KeyType] = {
     **dict.fromkeys((DRAIN_STATE, ADMISSION, ROLLBACK_REASON, CANARY_OK_COUNT), KeyType.STRING),
-    **dict.fromkeys((EPOCH, SEEN, SNAPSHOT, KILL, BREAKER, LOCK_RUN), KeyType.STRING),
+    **dict.fromkeys((EPOCH, SEEN, SNAPSHOT, KILL, ALL_KILL, ALL_BREAKER, LOCK_RUN), KeyType.STRING),
     **dict.fromkeys((GATE, DECISION, DUPLICATES, ENDPOINT, SETTINGS, COUNTERS, SERVICE), KeyType.HASH),
-    **dict.fromkeys((LOCK_CONTROLLER, LOCK_BESIDE), KeyType.HASH),
+    **dict.fromkeys((LOCK_CONTROLLER, LOCK_BESIDE, ALL_RUNS), KeyType.HASH),
     **dict.fromkeys((GATE_LOG, RECONCILE_LOG, INBOX), KeyType.STREAM),
     **dict.fromkeys((PENDING, WAKE), KeyType.LIST),
     PAIRS: KeyType.SET,
     **dict.fromkeys((DELAYED, LEASES, UNKNOWN, BLOCKED, CANARY, RUNNING_CANARY, REFUSALS), KeyType.ZSET),
-    **dict.fromkeys((WORKERS, RUNS_LIVE, RUNS_RECENT, RUNS_BESIDE, EPISODES_OPEN), KeyType.ZSET),
+    **dict.fromkeys((WORKERS, RUNS_LIVE, RUNS_RECENT, RUNS_BESIDE, EPISODES_OPEN, ALL_ASKED), KeyType.ZSET),
 }
 # What further keys begin with, and what they are; an id, a class, a key, a date or a bucket follows.
 FAMILY_TYPES: Mapping[str, KeyType] = {

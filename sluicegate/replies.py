@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sluicegate.admission import Decision
@@ -134,7 +134,7 @@ class Swept:
 
 @dataclass(frozen=True, slots=True)
 class GateAnswer:
-    """Say what became of a gate move, and the gate now; `why` and `run` where the command gives them."""
+    """Say what became of a gate move, and the gate now; `why`, `run` and `limits` where the command gives them."""
 
     answer: str
     drain_state: str
@@ -143,6 +143,7 @@ class GateAnswer:
     run: str = ""
     why: str = ""
     acknowledged: int = 0
+    limits: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, body: Body) -> GateAnswer:
@@ -154,6 +155,7 @@ class GateAnswer:
             run=str(body.get("run", "")),
             why=str(body.get("why", "")),
             acknowledged=int(body.get("acknowledged", 0)),
+            limits=body.get("limits") or {},
         )
 
 

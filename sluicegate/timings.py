@@ -45,6 +45,7 @@ class Timings(Section):
     ramp_step_s: float = seconds(20, "How long each share of `ramp_percents` lasts.")
     run_lease_s: float = seconds(10, "How long an executor owns a run without renewing; then another may go on.")
     run_cooldown_s: float = seconds(900, "From a run's end until an alert or a timer may open the next.")
+    storm_window_s: float = seconds(300, "Within it `storm_queues` queues must ask for a run to trip the breaker.")
     episode_look_s: float = seconds(5, "How often an alert that has no run yet is looked at.")
     page_repeat_s: float = seconds(300, "How often a pinned, closed gate pages.")
     # What is kept.

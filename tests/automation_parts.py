@@ -22,8 +22,10 @@ from automation.controller import Controller
 from automation.episodes import Episodes
 from automation.executor import Executor
 from automation.metrics import AutomationMetrics
+from automation.opening import Opening
 from automation.service import lock_holding_runbooks
 from drill.server import ServerKind
+from sluicegate.all_queues import AllQueues
 from sluicegate.clock import SystemClock
 from sluicegate.job import Call, CallKind, Job
 from sluicegate.producer import Producer
@@ -216,9 +218,11 @@ class Parts(Queue):
         self.provider = Provider()
         self.metrics = AutomationMetrics()
         self._own = Store.connect(url, settings.queue)
-        self.controller = Controller(self._own, self.settings, RECOVERY, SystemClock(), self.metrics)
-        self.executor = Executor(self._own, self.settings, RUNBOOKS, SystemClock(), self.metrics)
-        self.episodes = Episodes(self._own, self.settings, RUNBOOKS, self.metrics)
+        self.everywhere = AllQueues.over(self.settings)
+        self.opening = self.opening_on(self._own)
+        self.controller = Controller(self.opening, self.settings, RECOVERY, SystemClock(), self.metrics)
+        self.executor = Executor(self._own, self.everywhere, self.settings, RUNBOOKS, SystemClock(), self.metrics)
+        self.episodes = Episodes(self.opening, self.settings, RUNBOOKS, self.metrics)
         wanted = ((self.controller, controller), (self.executor, executor), (self.episodes, episodes))
         self._services = [service for service, runs in wanted if runs]
         self._workers = [
@@ -242,7 +246,18 @@ class Parts(Queue):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._own.close()
+        self.everywhere.close()
         self.close()
+
+    def opening_on(self, store: Store) -> Opening:
+        """Give another process's way to open runs."""
+        url = self.settings.redis_url
+        return Opening(store, self.everywhere, lambda queue: Store.connect(url, queue, read_only=True))
+
+    def another_executor(self) -> Executor:
+        """Give the executor of another process."""
+        store = Store.connect(self.settings.redis_url, self.settings.queue)
+        return Executor(store, self.everywhere, self.settings, RUNBOOKS, SystemClock(), self.metrics)
 
     def figure(self, name: str, **labels: str) -> float | None:
         """Give one of this process's own figures, without the prefix that all of them have."""

@@ -31,6 +31,7 @@ _ORDER = (
     "order",
     "run",
     "beside",
+    "all_queues",
     "unresolved",
     "snapshot",
     "restore",

@@ -134,12 +134,14 @@ function R.finish(q, run, state, why)
   count(q, 'run_ms:' .. state, math.max(0, q.now - (whole_number(run.started_at) or q.now)))
 end
 
--- What forbids a run that no named person asked for, whether it holds the lock or not, or nil.
+-- What forbids a run on this queue that no named person asked for, whether it holds the lock or not, or nil. What holds
+-- over all queues was asked apart; `permit` is what it came to.
 function R.forbidden_to_all(q, runbook)
   if redis.call('EXISTS', q.p .. 'kill') == 1 then return 'kill_switch' end
-  if redis.call('EXISTS', q.p .. 'breaker') == 1 then return 'breaker' end
   local until_ms = tonumber(text_of(q.p .. 'cooldown:' .. runbook)) or 0
   if until_ms > q.now then return 'cooldown' end
+  local permit = q.a.permit
+  if permit and permit ~= 'ask' and permit ~= 'granted' then return permit end
   return nil
 end
 
@@ -150,6 +152,12 @@ function R.forbidden(q, runbook)
   local hour_ago = q.now - 3600000
   if redis.call('ZCOUNT', q.p .. 'runs:recent', hour_ago, '+inf') >= q.s.runs_per_hour then return 'runs_per_hour' end
   return nil
+end
+
+-- What this queue's contract allows over all queues. One that was applied before these were settings does not say.
+function R.limits(q)
+  return { limit = q.s.concurrent_runs or 2, storm_queues = q.s.storm_queues or 5,
+    storm_ms = q.s.timings.storm_window_ms or 300000 }
 end
 
 -- A run is owned by whoever holds its fence and whose lease has not ended.

@@ -1,6 +1,9 @@
--- open_run {runbook, trigger = webhook | timer | person, run, actor, reason, confirmed, digest, episode}: ask for a run.
--- Opening drain-and-recover is its freeze, in this one function (contract §7); one that holds no lock is opened by beside.lua.
--- -> {answer = moved | attached | suppressed | waiting | refused | run_live | duplicates | unreadable, run, why, epoch}
+-- open_run {runbook, trigger = webhook | timer | person, run, actor, reason, confirmed, digest, episode, permit}: ask for
+-- a run. Opening drain-and-recover is its freeze, in this one function (contract §7); one that holds no lock is opened by
+-- beside.lua. What holds over all queues lies elsewhere: with permit = ask nothing but that is left to be asked where the
+-- answer is `permit`; the next call brings what it came to, `granted` or what forbids the run.
+-- -> {answer = moved | attached | suppressed | waiting | refused | run_live | duplicates | unreadable | permit, run, why,
+--     epoch, limits = {limit, storm_queues, storm_ms} with permit}
 
 -- A library has at most 200 local names, so those of this file end with it.
 do
@@ -31,6 +34,11 @@ local function open_for_machine(q, g)
   if not (q.a.confirmed or drained) then return answer_run(g, 'waiting', 'the figures do not confirm it') end
   if g.duplicates then return answer_run(g, 'duplicates', 'confirmed duplicates are not acknowledged') end
   local forbidden = R.forbidden(q, q.a.runbook)
+  if not forbidden and q.a.permit == 'ask' then
+    local answer = answer_run(g, 'permit')
+    answer.limits = R.limits(q)
+    return answer
+  end
   if not forbidden then return freeze(q, g) end
   count(q, 'runs_refused:' .. forbidden)
   if drained then

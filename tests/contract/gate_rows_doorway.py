@@ -154,12 +154,10 @@ class Doorway:
 
     def _forbid(self, pipe: Any, number: int, now_ms: int) -> None:
         at = self.store.keys
-        match number % 4:
+        match number % 3:
             case 0:
                 pipe.set(at(keys.KILL), "ada: a row")
             case 1:
-                pipe.set(at("breaker"), "open")
-            case 2:
                 pipe.set(at("cooldown:drain-and-recover"), str(now_ms + 60_000))
             case _:
                 pipe.zadd(at(keys.RUNS_RECENT), {f"earlier-{n}": now_ms - 1000 * n for n in range(3)})

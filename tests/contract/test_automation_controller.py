@@ -201,7 +201,8 @@ def test_of_two_controllers_one_leads_and_the_other_follows(redis_url: str, tmp_
     async def scenario() -> None:
         async with by_hand(redis_url, quick(tmp_path)) as parts:
             metrics = AutomationMetrics()
-            other = Controller(Store.connect(redis_url), parts.settings, RECOVERY, SystemClock(), metrics)
+            opening = parts.opening_on(Store.connect(redis_url))
+            other = Controller(opening, parts.settings, RECOVERY, SystemClock(), metrics)
             await ticks(parts, 1)
             await other.tick()
             count = metrics.registry.get_sample_value

@@ -10,12 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from automation.executor import Executor
 from runbooks.plan import plan
-from sluicegate.clock import SystemClock
-from sluicegate.store import Store
 from sluicegate.telemetry import EXECUTOR_SEEN_TIMESTAMP_SECONDS
-from tests.automation_parts import ON_BOTH, RECOVERY, RUNBOOKS, Parts, quick
+from tests.automation_parts import ON_BOTH, RECOVERY, Parts, quick
 
 STEPS = ["freeze", "snapshot", "drain", "fix", "recover", "canary", "burn_down", "reopen"]
 
@@ -162,7 +159,7 @@ def test_a_waiting_fix_pages_at_once_then_in_a_rhythm_that_a_new_executor_keeps(
             run = parts.open_run()
             await parts.until(lambda: parts.journal(run, "paged"), "the first page")
             await parts.executor.stop()
-            second = Executor(Store.connect(redis_url), parts.settings, RUNBOOKS, SystemClock(), parts.metrics)
+            second = parts.another_executor()
             await second.start()
             await parts.until(lambda: len(parts.journal(run, "paged")) >= 3, "three pages")
             await second.stop()
@@ -184,7 +181,7 @@ def test_of_two_executors_one_owns_the_run_and_the_other_takes_over_within_two_l
 ) -> None:
     async def scenario() -> None:
         async with Parts(redis_url, quick(tmp_path)) as parts:
-            second = Executor(Store.connect(redis_url), parts.settings, RUNBOOKS, SystemClock(), parts.metrics)
+            second = parts.another_executor()
             await second.start()
             run = parts.open_run()
             await parts.until_step(run, "fix")

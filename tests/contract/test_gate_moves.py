@@ -137,8 +137,6 @@ def forbid(queue: OpenQueue, how: str) -> None:
     now_ms = now_us(queue) // 1000
     if how == "kill_switch":
         queue.store.kill_switch(on=True, actor="ada", reason="a test")
-    elif how == "breaker":
-        queue.client.set(keys.BREAKER, "open")
     elif how == "cooldown":
         assert opened(queue, trigger="person", run="run-0").answer == "moved"
         queue.store.order("open_end_run", "ada", "a test")
@@ -147,7 +145,7 @@ def forbid(queue: OpenQueue, how: str) -> None:
         queue.client.zadd(keys.RUNS_RECENT, {f"run-{n}": now_ms - 1000 * n for n in range(7, 10)})
 
 
-FORBIDDEN = ["kill_switch", "breaker", "cooldown", "runs_per_hour"]
+FORBIDDEN = ["kill_switch", "cooldown", "runs_per_hour"]
 
 
 @pytest.mark.parametrize("trigger", ["webhook", "timer"])

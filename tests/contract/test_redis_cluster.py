@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from automation.opening import Opening
 from drill.children import Children
 from drill.server import ServerKind
 from exporter.server import Exporter
 from sluicegate import functions
+from sluicegate.all_queues import AllQueues
 from sluicegate.console import opened
 from sluicegate.errors import SluicegateError, StoreRejected, StoreUnavailable, UsageError
 from sluicegate.job import Call, CallKind, Job
@@ -91,6 +93,27 @@ def test_a_worker_a_producer_and_the_controller_s_calls_reach_the_queue(store: S
     leading, fence = store.lead("ada's controller")
     assert leading
     assert store.tick(fence).counters["met"] == 1
+
+
+def test_a_run_is_opened_within_limits_that_lie_on_another_node(store: Store, nodes: Nodes) -> None:
+    settings = settings_of(nodes)
+    assert nodes.owner(GATE) != nodes.owner("{sluicegate}:all:runs")
+    everywhere = AllQueues.over(settings)
+    opening = Opening(store, everywhere, lambda queue: Store.of(settings, queue, read_only=True))
+    asked = {"runbook": "drain-and-recover", "trigger": "webhook", "actor": "alertmanager", "reason": "a test"}
+    asked |= {"confirmed": "1", "digest": "", "episode": ""}
+    try:
+        assert opening.ask(asked | {"run": "run-1"}).answer == "moved"
+        (holder,) = everywhere.standing().holders
+        assert (holder.queue, holder.run) == (QUEUE, "run-1")
+        store.order("open_end_run", "ada", "a test")
+        for other in ("one", "two"):
+            everywhere.hold_place(other, "of-nobody")
+        store.order("drain", "ada", "a test", pin=False)
+        everywhere.leave_place(QUEUE, "run-1")
+        assert opening.ask(asked | {"run": "run-2"}).answer == "refused"
+    finally:
+        everywhere.close()
 
 
 def test_a_slot_that_moves_is_followed_at_once_by_who_writes_and_who_reads(store: Store, nodes: Nodes) -> None:

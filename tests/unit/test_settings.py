@@ -324,6 +324,8 @@ def test_the_contract_for_redis_is_in_whole_milliseconds() -> None:
         {"ramp_percents": [50, 100]},
         {"prediction_min_completions": 21},
         {"runs_per_hour": 4},
+        {"concurrent_runs": 4},
+        {"storm_queues": 4},
         {"dispatch": "edf"},
         {"backlog_limit": 0.7},
         {"classes": {**DRILL_CLASSES, "lint-fix": {**DRILL_CLASSES["lint-fix"], "share": 14}}},

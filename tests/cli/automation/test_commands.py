@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -21,6 +22,7 @@ from drill.ports import free_port
 from drill.readiness import answers_http
 from drill.topology import command
 from sluicegate.__main__ import dispatch
+from sluicegate.all_queues import AllQueues
 from sluicegate.redis_address import ELSEWHERE
 from tests.automation_parts import ON_BOTH, RECOVERY, Queue, quick
 
@@ -233,3 +235,34 @@ def _serve(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command("automation", "serve", *words), capture_output=True, text=True, timeout=30, check=False
     )
+
+
+def test_what_forbids_runs_is_shown_switched_and_reset_by_name(queue: Queue, terminal: Terminal) -> None:
+    assert terminal("kill-switch", "on", "--all-queues", *NAMED) == (0, "The kill switch of all queues is on.", "")
+    assert terminal("kill-switch", "on", *NAMED)[0] == 0
+    with closing(AllQueues.over(queue.settings)) as everywhere:
+        for name in ("mill", "press"):
+            everywhere.permit(name, "run-1", {"limit": 9, "storm_queues": 2, "storm_ms": 60_000})
+        everywhere.kill_switch(on=False, actor="ada", reason="a test")
+        for name in ("mill", "press"):
+            everywhere.permit(name, f"of-{name}", {"limit": 9, "storm_queues": 3, "storm_ms": 60_000})
+        everywhere.permit("shears", "r", {"limit": 9, "storm_queues": 3, "storm_ms": 60_000})
+
+    code, said, _ = terminal("limits")
+    assert code == 0
+    lines = said.splitlines()
+    assert lines[0] == "kill switch of queue default: on (ada: the provider is down)"
+    assert lines[1] == "kill switch of all queues: off"
+    assert re.fullmatch(r"breaker: on since \S+Z \(3 queues asked for a run within 60 s\)", lines[2])
+    assert {line.partition(",")[0] for line in lines[3:5]} == {
+        "live: run of-mill of queue mill",
+        "live: run of-press of queue press",
+    }
+    assert lines[5] == "asked for runs lately: mill, press, shears"
+    body = json.loads(terminal("limits", "--json")[1])
+    assert (body["all_queues"]["kill"], body["kill_switch"]) == (None, "ada: the provider is down")
+
+    assert terminal("reset-breaker", *NAMED)[0] == 0
+    code, _, said = terminal("reset-breaker", *NAMED)
+    assert (code, said) == (1, "The breaker has not tripped, so nothing was changed.")
+    assert terminal("kill-switch", "off", "--all-queues")[0] == 2
