@@ -58,8 +58,8 @@ def _burns(scope: Scope, tier: Tier) -> str:
 
 
 def _share(scope: Scope, missed: str, window_s: float) -> str:
-    """Write misses ÷ all deadlines; without one in the window there is no share, rather than one that is no number."""
-    return f"{_grown(missed, window_s)} / ({_grown(scope.series(records.CLASS_OUTCOMES), window_s)} > 0)"
+    """Write misses ÷ all deadlines; without one in the window the share is no number, which is over no bound."""
+    return f"{_grown(missed, window_s)} / {_grown(scope.series(records.CLASS_OUTCOMES), window_s)}"
 
 
 def _grown(series: str, window_s: float) -> str:

@@ -36,7 +36,8 @@ Situation = Mapping[str, Signal | None]
 class Case:
     """Hold a lasting situation, as it differs from a healthy queue, and whether the alert fires in it.
 
-    `before` is what it grows out of; `labels` are those that the expression adds to the alert's own.
+    `before` is what it grows out of; `labels` are those that the expression adds to the alert's own, `also` those of
+    further alerts of the same name that the situation raises.
     """
 
     name: str
@@ -44,6 +45,12 @@ class Case:
     fires: bool
     labels: Mapping[str, str] = field(default_factory=dict)
     before: Situation = field(default_factory=dict)
+    also: tuple[Mapping[str, str], ...] = ()
+
+    @property
+    def instances(self) -> tuple[Mapping[str, str], ...]:
+        """Give the labels of each alert that it raises."""
+        return (self.labels, *self.also) if self.fires else ()
 
 
 @dataclass(frozen=True, slots=True)

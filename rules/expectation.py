@@ -10,24 +10,27 @@ from rules.alert import Alert
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """Say that an alert fires, once and with these labels and annotations, or does not, at a time in seconds."""
+    """Say how often an alert fires at a time in seconds: once for each set of labels beside its own, or not at all."""
 
     at_s: float
     alert: Alert
-    fires: bool
-    extra_labels: Mapping[str, str]
-    why: str
+    instances: tuple[Mapping[str, str], ...] = ()
+    why: str = ""
 
     @property
-    def labels(self) -> dict[str, str]:
-        return {**self.alert.labels, **self.extra_labels}
+    def fires(self) -> bool:
+        return bool(self.instances)
 
     @property
-    def annotations(self) -> dict[str, str]:
+    def labels(self) -> tuple[dict[str, str], ...]:
+        """Give the labels of each alert that fires."""
+        return tuple({**self.alert.labels, **extra} for extra in self.instances)
+
+    def annotations(self, labels: Mapping[str, str]) -> dict[str, str]:
         """Fill the label placeholders as Prometheus will."""
         filled = {}
         for name, text in self.alert.annotations.items():
-            for label, value in self.labels.items():
+            for label, value in labels.items():
                 text = text.replace("{{ $labels." + label + " }}", value)  # noqa: PLW2901 (one replacement a label)
             filled[name] = text
         return filled

@@ -1,4 +1,4 @@
-"""Which unit tests stand in which file? By their pace: seconds, minutes, hours, days."""
+"""Which unit tests stand in which file? By their pace: what looks back for long is tested at a slow one."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from rules.alert import Alert
-from rules.burn_tests import STEP_S, burn_tests
+from rules.burn_tests import TIERS, burn_tests, pace_s
 from rules.expectation import UnitTest
+from rules.forecast_tests import forecast_pace_s, forecast_tests
+from rules.promql import duration
 from rules.scope import Scope
 from rules.unit_tests import TestMaker
 from sluicegate.records import AlertName
@@ -15,10 +17,6 @@ from sluicegate.settings import Settings
 
 # Alerts that wait for minutes are tested at a slower pace, so that a test takes no more steps than another's.
 _PATIENT_S, _PATIENT_PACE_S = 60.0, 10.0
-_BUDGETS = {
-    "sluicegate.hours.test.yml": AlertName.DEADLINE_BUDGET_BURN_FAST,
-    "sluicegate.days.test.yml": AlertName.DEADLINE_BUDGET_BURN_SLOW,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +37,27 @@ def test_sets(settings: Settings, alerts: Sequence[Alert]) -> tuple[TestSet, ...
     return (
         _at_pace("sluicegate.test.yml", scope, [alert for alert in alerts if alert.for_s < _PATIENT_S], alerts),
         _at_pace("sluicegate.minutes.test.yml", _slower(settings), _patient(alerts), alerts),
-        *(
-            TestSet(file, STEP_S[alert.name], STEP_S[alert.name], burn_tests(scope, alert))
-            for file, name in _BUDGETS.items()
-            for alert in alerts
-            if alert.name == name
-        ),
+        *_forecasts(scope, alerts),
+        *_budgets(scope, alerts),
     )
+
+
+def _forecasts(scope: Scope, alerts: Sequence[Alert]) -> Iterator[TestSet]:
+    """Make a set for each class: the window of its forecast is half its deadline."""
+    for alert in alerts:
+        if alert.name == AlertName.DEADLINE_BREACH_FORECAST:
+            for name, declared in scope.settings.contract.classes.items():
+                pace = forecast_pace_s(declared.deadline_s)
+                tests = forecast_tests(scope, alert, name)
+                yield TestSet(f"sluicegate.forecast-{name}.test.yml", pace, pace, tests)
+
+
+def _budgets(scope: Scope, alerts: Sequence[Alert]) -> Iterator[TestSet]:
+    """Make a set for each pair of windows."""
+    for alert in alerts:
+        for tier in TIERS.get(alert.name, ()):
+            file = f"sluicegate.budget-{duration(tier.long_s)}.test.yml"
+            yield TestSet(file, pace_s(tier), pace_s(tier), burn_tests(scope, alert, tier))
 
 
 def by_alerts(tests: TestSet) -> Iterator[tuple[tuple[str, ...], TestSet]]:

@@ -2,69 +2,21 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from rules.alert import Alert
-from rules.cases import Case, Phase, Signal, Situation, spell
+from rules.cases import Case, Phase, Signal, Situation
 from rules.expectation import Expectation, UnitTest
-from rules.promql import matchers
+from rules.exporters import TWIN, Exporters
 from rules.scope import Scope
 from rules.situations import healthy, jobs
+from rules.ticks import Ticks
 from sluicegate.records import RECORDS, AlertName
-from sluicegate.telemetry import (
-    DRAIN_STATE,
-    EXECUTOR_SEEN_TIMESTAMP_SECONDS,
-    QUEUE_LABEL,
-    SNAPSHOT_TIMESTAMP_SECONDS,
-    WORKER_INFLIGHT,
-)
+from sluicegate.telemetry import SNAPSHOT_TIMESTAMP_SECONDS, WORKER_INFLIGHT
 
-_FIRST_EXPORTER = "exporter-1:9108"
-_SECOND_EXPORTER = "exporter-2:9108"
-# What a second exporter, whose readings are healthy, ends or hides.
-_OF_ONE_EXPORTER = frozenset({AlertName.LEASE_LEAK, AlertName.TELEMETRY_STALE})
-
-
-@dataclass(frozen=True, slots=True)
-class Ticks:
-    """Count time in steps on which a scrape and an evaluation fall together, so that no boundary is blurred."""
-
-    scrape_ms: int
-    evaluation_ms: int
-
-    @classmethod
-    def of(cls, scope: Scope) -> Ticks:
-        return cls(round(scope.timing.scrape_s * 1000), round(scope.timing.evaluation_s * 1000))
-
-    @property
-    def step_s(self) -> float:
-        return math.lcm(self.scrape_ms, self.evaluation_ms) / 1000
-
-    @property
-    def evaluation_s(self) -> float:
-        return self.evaluation_ms / 1000
-
-    def aligned(self, seconds: float) -> float:
-        """Round a duration up to a step."""
-        return math.ceil(round(seconds / self.step_s, 9)) * self.step_s
-
-    def evaluated(self, seconds: float) -> float:
-        """Round a duration up to an evaluation: that is when Prometheus sees that it has passed."""
-        return math.ceil(round(seconds / self.evaluation_s, 9)) * self.evaluation_s
-
-    def last_evaluation_before(self, seconds: float) -> float:
-        """Give the last evaluation before a moment."""
-        return (math.ceil(round(seconds / self.evaluation_s, 9)) - 1) * self.evaluation_s
-
-    def evaluated_after(self, seconds: float) -> float:
-        """Give the first evaluation after a moment."""
-        return (math.floor(round(seconds / self.evaluation_s, 9)) + 1) * self.evaluation_s
-
-    def samples(self, seconds: float) -> int:
-        """Count the scrapes in a duration that is a whole number of steps."""
-        return round(seconds * 1000) // self.scrape_ms
+# One alert that fires once, with no labels beside its own.
+_ONCE: tuple[Mapping[str, str], ...] = ({},)
 
 
 def _what_it_reads(test: UnitTest) -> UnitTest:
@@ -86,6 +38,7 @@ class TestMaker:
         self._every = every
         self._healthy = healthy(scope)
         self._ticks = Ticks.of(scope)
+        self._exporters = Exporters(scope)
 
     def make(self) -> tuple[UnitTest, ...]:
         """Return every test, in the order of the catalogue."""
@@ -108,16 +61,15 @@ class TestMaker:
         yield from (self._firing(alert, case) for case in firing)
         if alert.name == AlertName.WATCHDOG:
             return
-        yield self._two_exporters(alert, firing[0])
-        if self._has_a_worse_reading(alert, firing[0]):
-            yield self._worse_one_counts(alert, firing[0])
-        if "min_over_time" in alert.expression:
+        if any(f"{window}_over_time" in alert.expression for window in ("min", "max")):
             yield self._forgets(alert, firing[0])
         yield self._from_start_to_end(alert, firing[0])
         if alert.keep_firing_for_s:
             yield self._in_the_dark(alert, firing[0])
         if self._scope.unless_frozen in alert.expression:
             yield self._frozen_meanwhile(alert, firing[0])
+        if self._scope.frozen in alert.expression:
+            yield self._frozen_and_fewer(alert, firing[0])
 
     def _busy(self) -> Situation:
         limit = self._scope.settings.contract.max_running
@@ -132,8 +84,12 @@ class TestMaker:
 
     def _quiet(self, name: str, situation: Situation) -> UnitTest:
         lasts = max(self._settles(alert) for alert in self._alerts)
-        expected = tuple(Expectation(lasts, alert, alert.name == AlertName.WATCHDOG, {}, "") for alert in self._alerts)
-        return UnitTest(name, self._series((self._phase(situation, lasts),)), expected)
+        expected = tuple(
+            Expectation(at, alert, _ONCE if alert.name == AlertName.WATCHDOG else ())
+            for at in (0, lasts)
+            for alert in self._alerts
+        )
+        return UnitTest(name, self._exporters.alone((self._phase(situation, lasts),)), expected)
 
     def _silent(self, alert: Alert, cases: Sequence[Case], named: str = "") -> UnitTest:
         """Let one situation follow another: none fires, so none is kept into the next, and one test is enough."""
@@ -146,10 +102,8 @@ class TestMaker:
             phases.append(self._phase(case.situation, self._settles(alert)))
             now += self._settles(alert)
             # The last scrape of a case is one step before the next begins.
-            expected.append(Expectation(now - self._ticks.step_s, alert, False, {}, case.name))
-        # Two exporters, so that figures which are added up where the worse one should count are noticed.
-        series = {**self._series(tuple(phases)), **self._series(tuple(phases), _SECOND_EXPORTER)}
-        return UnitTest(f"{alert.name}, silent{named}", series, tuple(expected))
+            expected.append(Expectation(now - self._ticks.step_s, alert, why=case.name))
+        return UnitTest(f"{alert.name}, silent{named}", self._exporters.together(tuple(phases)), tuple(expected))
 
     def _lead(self, case: Case) -> tuple[Phase, ...]:
         """Give what a case grows out of, for as long as it takes to be seen."""
@@ -167,33 +121,8 @@ class TestMaker:
 
     def _firing(self, alert: Alert, case: Case) -> UnitTest:
         phases = self._grown(alert, case)
-        expected = Expectation(self._lasts(phases), alert, True, case.labels, "")
-        return UnitTest(f"{alert.name}, {case.name}", self._series(phases), (expected,))
-
-    def _two_exporters(self, alert: Alert, case: Case) -> UnitTest:
-        phases = self._grown(alert, case)
-        lasts = self._lasts(phases)
-        series = {**self._series(phases), **self._series(phases, _SECOND_EXPORTER)}
-        expected = Expectation(lasts, alert, True, case.labels, "")
-        return UnitTest(f"{alert.name}, two exporters on one queue are one alert", series, (expected,))
-
-    def _has_a_worse_reading(self, alert: Alert, case: Case) -> bool:
-        """Say whether of two exporters the one that shows the case is the worse: where it lacks nothing and keeps time.
-
-        A leak is a difference of two figures of one exporter, and a gate that moves is seen by one of them first: there
-        the other may hide the case for a moment. A page that stands still is none while another exporter's moves.
-        """
-        signals = case.situation.values()
-        known = all(signal is not None and signal.slope_per_s != 1 for signal in signals)
-        moved = any(key.startswith(DRAIN_STATE) for key in case.situation)
-        return known and bool(case.situation) and not moved and alert.name not in _OF_ONE_EXPORTER
-
-    def _worse_one_counts(self, alert: Alert, case: Case) -> UnitTest:
-        phases = self._grown(alert, case)
-        lasts = self._lasts(phases)
-        series = {**self._series(phases), **self._series((self._phase({}, lasts),), _SECOND_EXPORTER)}
-        expected = Expectation(lasts, alert, True, case.labels, "")
-        return UnitTest(f"{alert.name}, of two exporters the worse one counts", series, (expected,))
+        expected = Expectation(self._lasts(phases), alert, case.instances)
+        return UnitTest(f"{alert.name}, {case.name}", self._exporters.together(phases), (expected,))
 
     def _forgets(self, alert: Alert, case: Case) -> UnitTest:
         """Let a case go on: it is news for as long as its window reaches back to before it, and kept for its keep."""
@@ -202,10 +131,10 @@ class TestMaker:
         last = ticks.last_evaluation_before(begins)
         over = ticks.evaluated_after(last + alert.looks_back_s) + ticks.evaluated(alert.keep_firing_for_s)
         lasts = ticks.aligned(over - begins) + ticks.step_s
-        series = self._series((self._phase({}, begins), self._phase(case.situation, lasts)))
+        series = self._exporters.alone((self._phase(case.before, begins), self._phase(case.situation, lasts)))
         expected = (
-            Expectation(over - ticks.evaluation_s, alert, True, case.labels, "it is news, or kept"),
-            Expectation(over, alert, False, {}, "it is no news any more"),
+            Expectation(over - ticks.evaluation_s, alert, case.instances, "it is news, or kept"),
+            Expectation(over, alert, (), "it is no news any more"),
         )
         return UnitTest(f"{alert.name}, what lasts is no news", series, expected)
 
@@ -222,7 +151,7 @@ class TestMaker:
         ends = ticks.aligned(fires) + ticks.step_s
         over = ends + ticks.evaluated(alert.keep_firing_for_s)
         after = ticks.aligned(over) + ticks.step_s
-        series = self._series(
+        series = self._exporters.together(
             (
                 lead,
                 self._phase(case.situation, ends - begins),
@@ -235,7 +164,9 @@ class TestMaker:
             over - ticks.evaluation_s: (True, "it is over, and kept for a moment more"),
             over: (False, "the keep has passed"),
         }
-        expected = tuple(Expectation(at, alert, firing, case.labels, why) for at, (firing, why) in moments.items())
+        expected = tuple(
+            Expectation(at, alert, case.instances if firing else (), why) for at, (firing, why) in moments.items()
+        )
         return UnitTest(f"{alert.name}, begins and ends", series, expected)
 
     def _in_the_dark(self, alert: Alert, case: Case) -> UnitTest:
@@ -245,7 +176,7 @@ class TestMaker:
         dark = self._lasts(lit)
         told = dark + ticks.evaluated(timing.absent_for_s)
         lapses = dark + ticks.evaluated(alert.keep_firing_for_s)
-        series = self._series(
+        series = self._exporters.alone(
             (
                 *lit,
                 Phase({}, ticks.samples(ticks.aligned(lapses - dark)), exporter_up=False),
@@ -253,10 +184,10 @@ class TestMaker:
         )
         absent = next(candidate for candidate in self._every if candidate.name == AlertName.TELEMETRY_ABSENT)
         expected = (
-            Expectation(told, absent, True, {}, "the absence is told"),
-            Expectation(told, alert, True, case.labels, "while the alert is kept"),
-            Expectation(lapses - ticks.evaluation_s, alert, True, case.labels, "to its last moment"),
-            Expectation(lapses, absent, True, {}, "and the absence still is when it lapses"),
+            Expectation(told, absent, _ONCE, "the absence is told"),
+            Expectation(told, alert, case.instances, "while the alert is kept"),
+            Expectation(lapses - ticks.evaluation_s, alert, case.instances, "to its last moment"),
+            Expectation(lapses, absent, _ONCE, "and the absence still is when it lapses"),
         )
         return UnitTest(f"{alert.name}, the exporter vanishes and it does not end in silence", series, expected)
 
@@ -270,34 +201,37 @@ class TestMaker:
         seen_frozen = ticks.evaluated(last) + ticks.evaluated(self._scope.timing.stale_after_s)
         lapses = seen_frozen + ticks.evaluated(alert.keep_firing_for_s)
         frozen = {**case.situation, SNAPSHOT_TIMESTAMP_SECONDS: Signal(last)}
-        series = self._series(
+        series = self._exporters.alone(
             (
                 *lit,
                 self._phase(frozen, ticks.aligned(lapses - freezes) + ticks.step_s),
             )
         )
         expected = (
-            Expectation(lapses - ticks.evaluation_s, alert, True, case.labels, "the figures may still be of now"),
-            Expectation(lapses, alert, False, {}, "they have stood still for too long"),
+            Expectation(lapses - ticks.evaluation_s, alert, case.instances, "the figures may still be of now"),
+            Expectation(lapses, alert, (), "they have stood still for too long"),
         )
         return UnitTest(f"{alert.name}, the readings come to stand still", series, expected)
 
+    def _frozen_and_fewer(self, alert: Alert, case: Case) -> UnitTest:
+        """Let one of two exporters vanish while both stand still: that is no reading that moves."""
+        ticks = self._ticks
+        stale_after = ticks.aligned(self._scope.timing.stale_after_s)
+        still = {SNAPSHOT_TIMESTAMP_SECONDS: Signal(1)}
+        lead = self._phase({**case.before, **still}, stale_after + self._settles(alert))
+        rest = self._phase({**case.situation, **still}, stale_after)
+        series = {
+            **self._exporters.alone((lead, rest)),
+            **self._exporters.alone((lead, replace(rest, exporter_up=False)), TWIN),
+        }
+        is_what_it_watches = alert.expression == self._scope.frozen
+        expected = Expectation(
+            self._lasts((lead, rest)) - ticks.step_s,
+            alert,
+            case.instances if is_what_it_watches else (),
+            "neither of the two has moved",
+        )
+        return UnitTest(f"{alert.name}, one of two that stand still vanishes", series, (expected,))
+
     def _phase(self, situation: Situation, seconds: float) -> Phase:
         return Phase({**self._healthy, **situation}, self._ticks.samples(seconds))
-
-    def _series(self, phases: tuple[Phase, ...], instance: str = _FIRST_EXPORTER) -> dict[str, str]:
-        keys = dict.fromkeys(key for phase in phases for key in phase.situation)
-        interval_s = self._scope.timing.scrape_s
-        return {
-            self._full(key, instance): spell(key, phases, interval_s)
-            for key in keys
-            if any(phase.situation.get(key) is not None for phase in phases)
-        }
-
-    def _full(self, key: str, instance: str) -> str:
-        metric, _, labels = key.removesuffix("}").partition("{")
-        monitoring = self._scope.settings.monitoring
-        own = metric == EXECUTOR_SEEN_TIMESTAMP_SECONDS
-        job = monitoring.automation_job if own else monitoring.exporter_job
-        common = matchers({"job": job, "instance": instance, QUEUE_LABEL: self._scope.queue})
-        return f"{metric}{{{','.join(filter(None, (common, labels)))}}}"

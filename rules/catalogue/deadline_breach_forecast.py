@@ -21,7 +21,7 @@ from sluicegate.telemetry import (
 
 NAME = AlertName.DEADLINE_BREACH_FORECAST
 # A slack that drifts by less than this a second is steady: the slope of a window of noise.
-_STEADY_PER_S = 0.1
+STEADY_PER_S = 0.1
 
 
 def build(scope: Scope) -> Alert:
@@ -75,8 +75,8 @@ def _of(scope: Scope, name: str, half_s: float, floor: float) -> str:
     slack = scope.series(records.CLASS_SLACK, **{CLASS_LABEL: name})
     window = duration(half_s)
     return (
-        f"  {slack} + {number(half_s)} * (deriv({slack}[{window}]) < -{number(_STEADY_PER_S)}) < {number(floor)}\n"
-        f"  and {slack} <= quantile_over_time(0.5, {slack}[{window}])"
+        f"  {slack} + {number(half_s)} * (deriv({slack}[{window}]) < -{number(STEADY_PER_S)}) < {number(floor)}\n"
+        f"  and {slack} < quantile_over_time(0.5, {slack}[{window}])"
     )
 
 
@@ -88,7 +88,7 @@ def _cases(scope: Scope, floor: float) -> tuple[Case, ...]:
     of_class = {CLASS_LABEL: name}
     # A stall: every waiting job loses a second of slack a second.
     stall = {slack: Signal(floor + half_s * 0.9, -1)}
-    slow, steady = -_STEADY_PER_S * 2, -_STEADY_PER_S / 2
+    slow, steady = -STEADY_PER_S * 2, -STEADY_PER_S / 2
     return (
         Case("a stall with half a deadline left", stall, fires=True, labels=of_class),
         Case("a slow fall", {slack: Signal(floor - slow * half_s * 0.98, slow)}, fires=True, labels=of_class),

@@ -52,11 +52,21 @@ def _cases(bounds: dict[str, float]) -> tuple[Case, ...]:
     def stored(name: str, value: float) -> dict[str, Signal | None]:
         return {key(THRESHOLD, **{NAME_LABEL: name}): Signal(value)}
 
+    first, *others = bounds
     every = {series: signal for name, value in bounds.items() for series, signal in stored(name, value).items()}
     return (
-        *(
-            Case(f"a higher {name}", {**every, **stored(name, over(value))}, fires=True, labels={NAME_LABEL: name})
-            for name, value in bounds.items()
+        Case(
+            "every one a little higher",
+            {series: signal for name, value in bounds.items() for series, signal in stored(name, over(value)).items()},
+            fires=True,
+            labels={NAME_LABEL: first},
+            also=tuple({NAME_LABEL: name} for name in others),
+        ),
+        Case(
+            f"{first} alone a little lower",
+            {**every, **stored(first, under(bounds[first]))},
+            fires=True,
+            labels={NAME_LABEL: first},
         ),
         Case("all as generated", every, fires=False),
         Case("none stored", dict.fromkeys(every), fires=False),

@@ -15,8 +15,9 @@ _COMPARATOR = re.compile(r"(?<= )(>=|<=|==|!=|>|<)(?= )")
 _WINDOW = re.compile(r"(?:(?<=\[)|(?<=offset ))(\d+)(ms|s)")
 _GUARD = re.compile(r"^( *)(and|unless)( on \([^)]*\))? (?P<rest>.*)$")
 _SWAPPED = {">=": (">", "<"), ">": (">=", "<="), "<": ("<=", ">="), "<=": ("<", ">"), "==": ("!=",), "!=": ("==",)}
+_BRANCH = re.compile(r"^ *or (?P<rest>.*)$")
 # Figures that are measured: a hundredth more is another threshold. The others are counts, whose next is one more.
-_MEASURED = re.compile(r"_seconds|_rate|_threshold|outcomes_total")
+_MEASURED = re.compile(r"_seconds|_rate|_threshold| / ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +74,12 @@ def _comparators(alert: Alert) -> Iterator[Mutant]:
 def _guards(alert: Alert) -> Iterator[Mutant]:
     lines = alert.expression.split("\n")
     for index, line in enumerate(lines):
+        dropped = "\n".join((*lines[:index], *lines[index + 1 :]))
+        if _BRANCH.match(line):
+            yield Mutant("branch dropped", _tail(line), replace(alert, expression=dropped))
         found = _GUARD.match(line)
         if found is None:
             continue
-        dropped = "\n".join((*lines[:index], *lines[index + 1 :]))
         yield Mutant("guard dropped", _tail(line), replace(alert, expression=dropped))
         other = "unless" if found[2] == "and" else "and"
         turned = "\n".join((*lines[:index], line.replace(found[2], other, 1), *lines[index + 1 :]))

@@ -1,4 +1,7 @@
-"""Judge mutants by promtool: those of one alert stand in one rule file, each under its own name, and share tests."""
+"""Judge mutants by promtool: those of one alert stand in one rule file, each under its own name, and share tests.
+
+Short tests come first, and what one of them has killed no longer one is run on.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from rules.generate import RULES_FILE, Group, catalogue, chain, render_rules, re
 from rules.mutation.mutants import Mutant, mutants
 from rules.promtool import find_promtool
 from rules.scope import Scope
-from rules.test_sets import TestSet, by_alerts, test_sets
+from rules.test_sets import TestSet, test_sets
 from sluicegate.errors import SluicegateError
 from sluicegate.records import AlertName
 from sluicegate.settings import Settings
@@ -25,11 +28,12 @@ from sluicegate.settings import Settings
 _FAILED = re.compile(r"alertname: (\w+),")
 # So many mutants share one rule file: more would make each test long, fewer would make many.
 _BATCH = 40
+# So many of the shortest tests come first, and twice as many each time after.
+_FIRST = 3
 _LIMIT_S = 600
 LEAST_KILLED = 0.95
-# Tests that expect something of more alerts than these are about all of them.
-_FEW = 2
 _WORKERS = 2
+Named = tuple[str, Mutant]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,78 +56,105 @@ def mutate(settings: Settings, only: Sequence[str] = ()) -> Score:
     Raises SluicegateError where promtool fails on an alert as it is, or can't read a mutant.
     """
     promtool, started = find_promtool(), time.monotonic()
-    batches = list(_batches(settings, only))
-    with tempfile.TemporaryDirectory(prefix="sluicegate-mutants-") as name, ThreadPoolExecutor(_WORKERS) as pool:
-        folders = [_laid(Path(name) / str(index), settings, batch) for index, batch in enumerate(batches)]
-        dead = list(pool.map(lambda folder: _failed(promtool, folder), folders))
-    killed: list[Mutant] = []
-    survived: list[Mutant] = []
-    for batch, names in zip(batches, dead, strict=True):
-        if batch.alert.name in names:
-            raise SluicegateError(f"The tests of {batch.alert.name} fail on the alert as it is.")
-        for title, mutant in batch.named:
-            (killed if title in names else survived).append(mutant)
-    return Score(tuple(killed), tuple(survived), time.monotonic() - started)
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Hold some mutants of one alert by the names that they run under, and the alert's test sets."""
-
-    alert: Alert
-    named: tuple[tuple[str, Mutant], ...]
-    sets: tuple[TestSet, ...]
-    every: tuple[Alert, ...]
-
-
-def _batches(settings: Settings, only: Sequence[str]) -> Iterator[Batch]:
     every = catalogue(settings)
     sets = test_sets(settings, every)
-    for alert in every:
-        if only and not any(word.lower() in alert.name.lower() for word in only):
-            continue
-        own = tuple(
-            part
-            for tests in sets
-            for names, part in by_alerts(tests)
-            if alert.name in names and (len(names) <= _FEW or alert.name == AlertName.WATCHDOG)
+    alerts = [one for one in every if not only or any(word.lower() in one.name.lower() for word in only)]
+    with tempfile.TemporaryDirectory(prefix="sluicegate-mutants-") as name, ThreadPoolExecutor(_WORKERS) as pool:
+        trials = [Trial(settings, alert, sets, promtool, Path(name) / alert.name) for alert in alerts]
+        # The longest first, so that no worker is left alone with it.
+        trials.sort(key=lambda trial: -len(trial.every) * trial.steps)
+        left = set().union(*pool.map(Trial.run, trials))
+    tried = [pair for trial in sorted(trials, key=lambda trial: alerts.index(trial.alert)) for pair in trial.every]
+    killed = tuple(mutant for title, mutant in tried if title not in left)
+    survived = tuple(mutant for title, mutant in tried if title in left)
+    return Score(killed, survived, time.monotonic() - started)
+
+
+class Trial:
+    """Try the mutants of one alert: `every` is each of them by the name that it runs under."""
+
+    def __init__(self, settings: Settings, alert: Alert, sets: Sequence[TestSet], promtool: str, folder: Path) -> None:
+        self._settings = settings
+        self.alert = alert
+        self._promtool = promtool
+        self._folder = folder
+        own = ((tests, test) for tests in sets for test in tests.tests if _is_about(test, alert))
+        self._tests = sorted(own, key=lambda pair: _steps(*pair))
+        step_s = max(tests.evaluation_s for tests, _ in self._tests)
+        found = mutants(alert, chain(settings, [alert]).records, step_s)
+        self.every: tuple[Named, ...] = tuple((f"{alert.name}_{index}", one) for index, one in enumerate(found))
+
+    @property
+    def steps(self) -> float:
+        """Count the evaluations of all tests."""
+        return sum(_steps(*pair) for pair in self._tests)
+
+    def run(self) -> set[str]:
+        """Run the tests, and return the names of the mutants that no test has noticed."""
+        left = list(self.every)
+        for number, tests in enumerate(self._rounds()):
+            dead = set[str]()
+            for index, batch in enumerate(left[at : at + _BATCH] for at in range(0, len(left), _BATCH)):
+                dead |= self._failed(self._laid(f"{number}-{index}", tests, batch))
+            if self.alert.name in dead:
+                raise SluicegateError(f"The tests of {self.alert.name} fail on the alert as it is.")
+            left = [(title, mutant) for title, mutant in left if title not in dead]
+        return {title for title, _ in left}
+
+    def _rounds(self) -> Iterator[list[tuple[TestSet, UnitTest]]]:
+        start, size = 0, _FIRST
+        while start < len(self._tests):
+            yield self._tests[start : start + size]
+            start, size = start + size, size * 2
+
+    def _laid(self, name: str, tests: Sequence[tuple[TestSet, UnitTest]], batch: Sequence[Named]) -> list[Path]:
+        """Write the rule file with the alert and its mutants, and the tests that expect the same of each of them."""
+        folder = self._folder / name
+        folder.mkdir(parents=True)
+        group = chain(self._settings, [self.alert])
+        group = replace(group, alerts=(*group.alerts, *(_renamed(title, one) for title, one in batch)))
+        (folder / RULES_FILE).write_text(_rules(self._settings, group, batch), encoding="utf-8")
+        paths = []
+        for pace in {of.file: of for of, _ in tests}.values():
+            own = replace(pace, tests=tuple(self._widened(test, batch) for of, test in tests if of is pace))
+            paths.append(folder / pace.file)
+            paths[-1].write_text(render_tests(self._settings, own, [group]), encoding="utf-8")
+        return paths
+
+    def _widened(self, test: UnitTest, batch: Sequence[Named]) -> UnitTest:
+        own = [one for one in test.expectations if one.alert.name == self.alert.name]
+        copies = [
+            replace(one, alert=replace(self.alert, name=title))  # type: ignore[arg-type]  # as in _renamed
+            for title, _ in batch
+            for one in own
+        ]
+        return replace(test, expectations=(*own, *copies))
+
+    def _failed(self, files: Sequence[Path]) -> set[str]:
+        """Return the names of the alerts that some test failed on."""
+        answer = subprocess.run(
+            [self._promtool, "test", "rules", *map(str, files)],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_LIMIT_S,
         )
-        own = tuple(_own(tests, alert) for tests in own)
-        step_s = max(tests.evaluation_s for tests in own)
-        found = list(mutants(alert, chain(settings, [alert]).records, step_s))
-        for start in range(0, len(found), _BATCH):
-            named = tuple(
-                (f"{alert.name}_{start + index}", one) for index, one in enumerate(found[start : start + _BATCH])
-            )
-            yield Batch(alert, named, own, every)
+        said = answer.stdout + answer.stderr
+        names = set(_FAILED.findall(said))
+        if answer.returncode != 0 and not names:
+            raise SluicegateError(f"promtool can't run the mutants: {said.strip()[:500]}")
+        return names
 
 
-def _own(tests: TestSet, alert: Alert) -> TestSet:
-    """Keep the alert's own tests: where another's expect something of it, it is the other that they are about."""
-    watchdog = alert.name == AlertName.WATCHDOG
-    return replace(
-        tests, tests=tuple(test for test in tests.tests if watchdog or test.name.startswith(f"{alert.name},"))
-    )
+def _is_about(test: UnitTest, alert: Alert) -> bool:
+    """Say whether a test is the alert's own: the watchdog has none, it is heard in those about all of them."""
+    if alert.name == AlertName.WATCHDOG:
+        return any(one.alert.name == alert.name for one in test.expectations)
+    return test.name.startswith(f"{alert.name},")
 
 
-def _laid(folder: Path, settings: Settings, batch: Batch) -> list[Path]:
-    """Write the rule file with the alert and its mutants, and the tests that expect the same of each of them."""
-    folder.mkdir()
-    beside = {one.alert.name for tests in batch.sets for test in tests.tests for one in test.expectations}
-    among = _group(settings, batch, [one for one in batch.every if one.name in beside | {batch.alert.name}])
-    (folder / RULES_FILE).write_text(_rules(settings, batch, among), encoding="utf-8")
-    paths = []
-    for number, tests in enumerate(batch.sets):
-        path = folder / f"{number}.test.yml"
-        widened = replace(tests, tests=tuple(_widened(test, batch) for test in tests.tests))
-        path.write_text(render_tests(settings, widened, [among]), encoding="utf-8")
-        paths.append(path)
-    return paths
-
-
-def _group(settings: Settings, batch: Batch, alerts: Sequence[Alert]) -> Group:
-    group = chain(settings, alerts)
-    return replace(group, alerts=(*group.alerts, *(_renamed(title, one) for title, one in batch.named)))
+def _steps(tests: TestSet, test: UnitTest) -> float:
+    return max(one.at_s for one in test.expectations) / tests.evaluation_s
 
 
 def _renamed(title: str, mutant: Mutant) -> Alert:
@@ -135,35 +166,13 @@ def _renamed(title: str, mutant: Mutant) -> Alert:
     return replace(alert, expression=alert.expression.replace(f"{name}{{", f"{name}_{title}{{"))
 
 
-def _rules(settings: Settings, batch: Batch, among: Group) -> str:
-    text, scope = render_rules(settings, [among]), Scope(settings)
+def _rules(settings: Settings, group: Group, batch: Sequence[Named]) -> str:
+    text, scope = render_rules(settings, [group]), Scope(settings)
     wrong = "".join(
         f'      - record: "{record.name}_{title}"\n'
         f"        expr: {record.expression(scope.selector(record)).replace(record.operation.value, operation, 1)}\n"
-        for title, one in batch.named
+        for title, one in batch
         if one.record is not None
         for record, operation in (one.record,)
     )
     return text.replace("    rules:\n", f"    rules:\n{wrong}", 1)
-
-
-def _widened(test: UnitTest, batch: Batch) -> UnitTest:
-    own = [one for one in test.expectations if one.alert.name == batch.alert.name]
-    copies = [
-        replace(one, alert=replace(batch.alert, name=title))  # type: ignore[arg-type]  # as above
-        for title, _ in batch.named
-        for one in own
-    ]
-    return replace(test, expectations=(*test.expectations, *copies))
-
-
-def _failed(promtool: str, files: Sequence[Path]) -> set[str]:
-    """Return the names of the alerts that some test failed on."""
-    answer = subprocess.run(
-        [promtool, "test", "rules", *map(str, files)], capture_output=True, text=True, check=False, timeout=_LIMIT_S
-    )
-    said = answer.stdout + answer.stderr
-    names = set(_FAILED.findall(said))
-    if answer.returncode != 0 and not names:
-        raise SluicegateError(f"promtool can't run the mutants: {said.strip()[:500]}")
-    return names

@@ -9,7 +9,7 @@ import promql_parser
 import pytest
 
 from rules.alert import Alert, Severity, SluicegateAction
-from rules.burn_tests import STEP_S, burn_tests
+from rules.burn_tests import TIERS, burn_tests
 from rules.generate import catalogue, groups
 from rules.scope import Scope, Timing
 from sluicegate import records, telemetry
@@ -107,9 +107,9 @@ def test_the_page_s_words_hold_no_measured_figure(alert: Alert) -> None:
 
 def test_every_alert_has_a_case_in_which_it_fires_and_one_in_which_it_does_not(alert: Alert) -> None:
     fires = {case.fires for case in alert.cases}
-    if alert.name in STEP_S:
-        scope = Scope(default_settings())
-        fires = {expected.fires for test in burn_tests(scope, alert) for expected in test.expectations}
+    for tier in TIERS.get(alert.name, ()):
+        tests = burn_tests(Scope(default_settings()), alert, tier)
+        fires |= {expected.fires for test in tests for expected in test.expectations}
 
     assert fires == ({True} if alert.name == "SluicegateWatchdog" else {True, False})
 

@@ -8,6 +8,7 @@ import pytest
 
 from rules.generate import ALERTMANAGER_FILE, RULES_FILE
 from sluicegate.__main__ import dispatch
+from sluicegate.settings import default_settings
 
 
 def test_generate_writes_everything_once_and_check_agrees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -15,11 +16,13 @@ def test_generate_writes_everything_once_and_check_agrees(tmp_path: Path, capsys
 
     assert dispatch(["rules", "generate", "--out", out]) == 0
     names = {path.name for path in (tmp_path / "monitoring").iterdir()}
-    tests = {f"sluicegate.{pace}test.yml" for pace in ("", "minutes.", "hours.", "days.")}
+    classes = [f"forecast-{name}." for name in default_settings().contract.classes]
+    budgets = [f"budget-{window}." for window in ("3600s", "21600s", "86400s", "259200s")]
+    tests = {f"sluicegate.{which}test.yml" for which in ("", "minutes.", *classes, *budgets)}
     assert names == {RULES_FILE, *tests, ALERTMANAGER_FILE, "runbooks"}
     capsys.readouterr()
     assert dispatch(["rules", "generate", "--out", out, "--check"]) == 0
-    assert capsys.readouterr().out == "36 of 36 files were up to date.\n"
+    assert capsys.readouterr().out == "41 of 41 files were up to date.\n"
 
 
 def test_check_names_what_is_out_of_date_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
