@@ -65,6 +65,11 @@ class AutomationMetrics:
             ["about"],
             registry=self.registry,
         )
+        self.preflight = Gauge(
+            "sluicegate_automation_preflight_findings",
+            "What must be fixed on the server before a recovery may lean on it, as last looked at.",
+            registry=self.registry,
+        )
         self.settings_drift = Gauge(
             "sluicegate_automation_settings_drift",
             "1 while the stored contract has another digest than this process's settings file.",

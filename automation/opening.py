@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 
 import structlog
 
+from automation.preflight import weaknesses
 from sluicegate.all_queues import AllQueues, Holder, Standing
 from sluicegate.errors import StoreError
 from sluicegate.gate import Runbook as LockHolder
 from sluicegate.replies import GateAnswer
+from sluicegate.service_settings import WeakServer
 from sluicegate.store import Store
 
 log = structlog.get_logger(__name__)
@@ -29,10 +31,13 @@ class Opening:
     process that died keeps no place. Raises StoreError where a server does not answer.
     """
 
-    def __init__(self, store: Store, everywhere: AllQueues, store_of: StoreOf) -> None:
+    def __init__(
+        self, store: Store, everywhere: AllQueues, store_of: StoreOf, weak_server: WeakServer = WeakServer.WARN
+    ) -> None:
         self.store = store
         self.everywhere = everywhere
         self._store_of = store_of
+        self._weak_server = weak_server
 
     def ask(self, arguments: Mapping[str, object]) -> GateAnswer:
         """Ask for a run (see run.lua for the arguments)."""
@@ -49,6 +54,8 @@ class Opening:
         return answer
 
     def _permit(self, run: str, limits: Mapping[str, int]) -> str:
+        if weaknesses(self.store) and self._weak_server is WeakServer.REFUSE:
+            return "weak_server"
         queue = self.store.queue
         standing = self.everywhere.permit(queue, run, limits)
         if standing.answer == "concurrent_runs":

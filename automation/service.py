@@ -19,6 +19,7 @@ from automation.executor import Executor
 from automation.looping import Loop, Service
 from automation.metrics import AutomationMetrics
 from automation.opening import Opening
+from automation.preflight import weaknesses
 from runbooks.context import Context
 from runbooks.library import builtin_names, load_builtin
 from runbooks.model import Runbook
@@ -65,7 +66,10 @@ class Automation:
         self._access = Access(settings.automation)
         self._store = Store.of(settings)
         self._everywhere = AllQueues.over(settings)
-        opening = Opening(self._store, self._everywhere, lambda queue: Store.of(settings, queue, read_only=True))
+        weak_server = settings.automation.weak_server
+        opening = Opening(
+            self._store, self._everywhere, lambda queue: Store.of(settings, queue, read_only=True), weak_server
+        )
         self._episodes = Episodes(opening, settings, self._runbooks, self._metrics)
         recovery, clock = self._runbooks["drain-and-recover"], SystemClock()
         self._parts: list[Service] = [
@@ -109,9 +113,11 @@ class Automation:
         """Say at start what would otherwise surprise later: no queue, or no Redis."""
         try:
             telemetry = await asyncio.to_thread(self._store.observe)
+            found = await asyncio.to_thread(weaknesses, self._store)
         except StoreError as error:
             log.warning("store_unavailable", error=str(error))
             return
+        self._metrics.preflight.set(len(found))
         if not telemetry.gate.initialised:
             log.warning("queue_uninitialised", queue=telemetry.queue, unblock=opening(telemetry))
 

@@ -10,9 +10,10 @@ import typer
 
 from sluicegate import functions
 from sluicegate.console import AsJson, Queue, RedisUrl, SettingsFile, opened, settings_of
-from sluicegate.doctor import Finding, Level, Loss, Seen, examine, losses
+from sluicegate.doctor import Seen, examine
 from sluicegate.errors import StoreRejected
 from sluicegate.replies import StrangeKeys
+from sluicegate.server_findings import CONFIG_NAMES, Finding, Level, Loss, losses
 from sluicegate.settings import Settings
 from sluicegate.store import Store
 from sluicegate.tables import table_lines, terminal_width
@@ -48,7 +49,7 @@ def look(store: Store, settings: Settings, *, own_file: bool) -> Seen:
     return Seen(
         queue=store.queue,
         info=store.server_info(),
-        config=store.server_config(("appendfsync", "save", "maxmemory-policy", "min-replicas-to-write", "appendonly")),
+        config=store.server_config(CONFIG_NAMES),
         libraries=store.server_libraries(),
         loaded=store.loaded_library(),
         skew_s=(began + ended) / 2 - server_ms / 1000,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Self
 
@@ -79,6 +80,13 @@ class FixSettings(Section):
     probe_url: str | None = Field(default=None, description="Address that answers 200 once the fault is gone.")
 
 
+class WeakServer(StrEnum):
+    """Name what becomes of runs on a server that keeps less than a recovery leans on; named persons are never bound."""
+
+    WARN = "warn"  # they are opened, and it is said at the start and counted
+    REFUSE = "refuse"  # none is opened that no named person asked for
+
+
 class AutomationSettings(ListenSettings):
     """Set the automation service: where it listens, who may call it, and how the path is fixed."""
 
@@ -94,6 +102,10 @@ class AutomationSettings(ListenSettings):
     )
     grafana_secret_file: Path | None = Field(
         default=None, description="File with the secret, or two, by which Grafana signs what it posts."
+    )
+    weak_server: WeakServer = Field(
+        default=WeakServer.WARN,
+        description="On a server that keeps no file, or evicts: open runs all the same (warn), or by name (refuse).",
     )
     fix: FixSettings = FixSettings()
     snapshot_dir: Path = Field(default=Path("snapshots"), description="Folder that gets a file for every run.")

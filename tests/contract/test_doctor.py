@@ -16,7 +16,8 @@ import yaml
 from drill.server import AppendFsync, ServerKind, ServerOptions
 from sluicegate.__main__ import dispatch
 from sluicegate.cli_doctor import look
-from sluicegate.doctor import Finding, Level, Seen, examine, losses
+from sluicegate.doctor import Seen, examine
+from sluicegate.server_findings import Finding, Level, losses, unsound
 from sluicegate.settings import Settings, load
 from sluicegate.store import Store
 from tests.queues import OpenQueue, OpenQueueFunction, wait_until
@@ -228,3 +229,21 @@ def test_no_server_is_one_sentence(capsys: pytest.CaptureFixture[str], monkeypat
     monkeypatch.setattr(sys, "path", list(sys.path))
     assert dispatch(["queue", "doctor", "--redis-url", "redis://127.0.0.1:1/0"]) == 1
     assert "does not answer" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "finding"),
+    [
+        ("appendonly", "no", "appendonly"),
+        ("appendfsync", "no", "appendfsync"),
+        ("maxmemory-policy", "allkeys-lru", "maxmemory-policy"),
+    ],
+)
+def test_a_server_that_keeps_less_than_a_recovery_leans_on_is_unsound(
+    make_server: MakeServer, setting: str, value: str, finding: str
+) -> None:
+    server = make_server(ServerOptions(kind=ServerKind.REDIS, append_only=True))
+    with redis.Redis.from_url(server.url) as client:
+        assert unsound(seen_on(server.url)) == ()
+        client.config_set(setting, value)
+        assert [one.name for one in unsound(seen_on(server.url))] == [finding]

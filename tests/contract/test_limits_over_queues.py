@@ -17,6 +17,7 @@ from drill.server import ServerKind, ServerOptions
 from sluicegate.all_queues import NAME, AllQueues, Holder, Standing
 from sluicegate.errors import StoreUnavailable
 from sluicegate.replies import GateAnswer
+from sluicegate.service_settings import WeakServer
 from sluicegate.store import Store
 from tests.automation_parts import Parts, quick
 from tests.queues import OpenQueue, contract_of
@@ -295,3 +296,26 @@ def test_a_run_makes_no_step_while_all_queues_cannot_be_asked(redis_url: str, tm
             assert parts.journal(run, "done") == []
 
     asyncio.run(scenario())
+
+
+# What the server keeps.
+
+
+@pytest.mark.parametrize("append_only", [True, False])
+def test_on_a_server_that_keeps_nothing_only_a_named_person_opens_runs_where_it_is_so_set(
+    make_server: MakeServer, append_only: bool
+) -> None:
+    server = make_server(ServerOptions(kind=ServerKind.REDIS, append_only=append_only))
+    with ExitStack() as stack:
+        host = Host(server.url, stack)
+        one = host.queue("one").store
+        opening = Opening(one, host.everywhere, lambda queue: Store.connect(server.url, queue), WeakServer.REFUSE)
+        one.order("drain", "ada", "a test", pin=False)
+        answer = opening.ask(request("one-run"))
+        if append_only:
+            assert answer.answer == "moved"
+            return
+        assert (answer.answer, answer.why) == ("refused", "weak_server")
+        assert one.observe().gate.pin_note == "weak_server"
+        assert host.live() == set()
+        assert one.open_run(request("by-name", trigger="person")).answer == "moved"
