@@ -10,10 +10,11 @@ import pytest
 
 from sluicegate import keys
 from sluicegate.__main__ import dispatch
-from sluicegate.doctor import Finding, Level, examine
+from sluicegate.doctor import examine
 from sluicegate.errors import StoreRejected
 from sluicegate.keys import KeyType
 from sluicegate.replies import StrangeKeys
+from sluicegate.server_findings import Finding, Level
 from sluicegate.store import Store
 from tests.contract.test_doctor import seen_on, settings_for
 from tests.kept import fill
