@@ -29,13 +29,17 @@ def find_alertmanager() -> Program:
 
 @dataclass(frozen=True)
 class PrometheusOptions:
-    """Hold what a Prometheus needs to know: rule files, job → `host:port` targets, intervals, where alerts go."""
+    """Hold what a Prometheus needs to know: rule files, job → `host:port` targets, intervals, where alerts go.
+
+    What is older than `retention` is forgotten.
+    """
 
     rule_files: tuple[Path, ...]
     targets: Mapping[str, Sequence[str]]
     scrape_interval_s: float = 5.0
     evaluation_interval_s: float = 5.0
     alertmanager: str | None = None
+    retention: str = _RETENTION
 
 
 def duration(seconds: float) -> str:
@@ -79,7 +83,9 @@ class Prometheus:
         """
         config = self._write_config()
         self.port = self._children.start_listening(
-            self._name, lambda port: prometheus_arguments(self._program.path, port, config), answers_http(_READY_PATH)
+            self._name,
+            lambda port: prometheus_arguments(self._program.path, port, config, self._options.retention),
+            answers_http(_READY_PATH),
         )
 
     def reload(self, options: PrometheusOptions | None = None) -> None:
@@ -111,13 +117,13 @@ class Prometheus:
         return str(self._program)
 
 
-def prometheus_arguments(path: Path, port: int, config: Path) -> tuple[str, ...]:
-    """Return Prometheus's command line: loopback only, data beside the configuration, a short memory."""
+def prometheus_arguments(path: Path, port: int, config: Path, retention: str = _RETENTION) -> tuple[str, ...]:
+    """Return Prometheus's command line: loopback only, data beside the configuration, a short memory by itself."""
     return (
         str(path),
         f"--config.file={config}",
         f"--storage.tsdb.path={config.parent / 'data'}",
-        f"--storage.tsdb.retention.time={_RETENTION}",
+        f"--storage.tsdb.retention.time={retention}",
         f"--web.listen-address={LOOPBACK}:{port}",
         f"--web.external-url=http://{LOOPBACK}:{port}/",
         "--log.level=warn",

@@ -6,9 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Callable
 
-from drill.plot import Bound, Line, Moment, Panel, Picture, Span
 from drill.verdict import Evidence
+from sluicegate.plot import Moment, Panel, Picture, Strip
 from sluicegate.replies import GateLogEntry
+from sluicegate.svg import Bound, Line, Span
 from sluicegate.telemetry import Telemetry
 
 _RAMP = re.compile(r"ramp (?P<percent>\d+) %")
@@ -24,10 +25,16 @@ def picture_of(evidence: Evidence, title: str) -> Picture:
     return Picture(
         title=title,
         seconds=seconds(end_ms),
-        states=_states(evidence, seconds, seconds(end_ms)),
-        phases=tuple(
-            Span(phase.name, seconds(phase.from_ms), seconds(phase.to_ms or end_ms))
-            for phase in evidence.timeline.phases
+        strips=(
+            Strip("gate", _states(evidence, seconds, seconds(end_ms))),
+            Strip(
+                "phase",
+                tuple(
+                    Span(phase.name, seconds(phase.from_ms), seconds(phase.to_ms or end_ms))
+                    for phase in evidence.timeline.phases
+                ),
+                is_plain=True,
+            ),
         ),
         moments=tuple(Moment(mark.text, seconds(mark.at_ms)) for mark in evidence.timeline.marks),
         panels=tuple(filter(_shows_something, (*_panels(evidence, seconds), _answers(evidence, seconds)))),

@@ -14,11 +14,11 @@ import jinja2
 
 from drill.options import DrillOptions
 from drill.picture import picture_of
-from drill.plot import draw
 from drill.run import Outcome
 from drill.screen import number
 from drill.verdict import Evidence
 from sluicegate import telemetry as names
+from sluicegate.plot import draw
 from sluicegate.telemetry import Telemetry
 
 LATEST = "latest"

@@ -9,6 +9,7 @@ import typer
 
 from rules.certificate import certify, refusals
 from rules.certificate_shown import certificate_json, certificate_table
+from rules.cli_backtest import BACKTEST_EXAMPLE, backtest
 from rules.formats import FILES, Format, render_format
 from rules.generate import ALERTMANAGER_FILE, catalogue, render_all, render_pages
 from rules.lint.check import Surroundings
@@ -27,6 +28,8 @@ app = command_line(
     "Generate Prometheus rules, their tests and Alertmanager routing from the settings.",
     "sluicegate rules generate --settings sluicegate.yaml --out monitoring/",
 )
+
+app.command(epilog=BACKTEST_EXAMPLE)(backtest)
 
 _OUT = Path("rules/generated")
 _PAGES = Path("docs/runbooks")

@@ -4,6 +4,8 @@
     ├── UsageError            bad input or a missing part: one sentence and a hint, exit code 2
     │   ├── SettingsError     a setting that contradicts its bound or another setting
     │   └── SnapshotRefused   a file that is no whole snapshot of a format that this version reads
+    ├── PrometheusFailed      a Prometheus gave no whole answer
+    ├── GrafanaFailed         a Grafana did not take what it was sent
     ├── NeverStill            jobs moved for as long as a snapshot was tried
     ├── SnapshotBusy          another process writes the same snapshot
     └── StoreError            the queue's server did not do what was asked
@@ -40,6 +42,14 @@ class SettingsError(UsageError):
 
 class SnapshotRefused(UsageError):
     """Say what is wrong with a snapshot's file, and where in it."""
+
+
+class PrometheusFailed(SluicegateError):
+    """Say what was asked, and why there is no whole answer: part of a history would look like a quiet one."""
+
+
+class GrafanaFailed(SluicegateError):
+    """Say what a Grafana was sent, and why it did not take it."""
 
 
 class NeverStill(SluicegateError):

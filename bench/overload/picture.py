@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from html import escape
 
 from bench.overload.scoring import Score
-from drill.plot import COLOURS, WIDTH, svg_text
+from sluicegate.plot import WIDTH
+from sluicegate.svg import ALARM, COLOURS, FAINT, GRID, INK, svg_open, svg_text
 
 _LEFT, _RIGHT, _TOP, _PANEL, _GAP = 58, 16, 64, 120, 46
-_FONT = "font-family='system-ui,-apple-system,Segoe UI,Helvetica,Arial,sans-serif'"
-_INK, _FAINT, _GRID, _BOUND = "#1f2328", "#59636e", "#d8dee4", "#cf222e"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +44,7 @@ def draw(scores: Sequence[Score], title: str) -> str:
     """Return the picture as one SVG element."""
     shapes, policies = _seen(one.shape for one in scores), _seen(one.policy for one in scores)
     height = _TOP + len(PANELS) * (_PANEL + _GAP)
-    opening = (
-        f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {WIDTH} {height}' width='{WIDTH}' height='{height}' "
-        f"role='img' aria-label='{escape(title, quote=True)}' {_FONT} font-size='11'>"
-    )
-    parts = [
-        opening,
-        f"<rect width='{WIDTH}' height='{height}' fill='#ffffff'/>",
-        svg_text(_LEFT, 17, title, size=13, weight="600"),
-    ]
+    parts = [svg_open(WIDTH, height, title), svg_text(_LEFT, 17, title, size=13, weight="600")]
     x = float(_LEFT)
     for policy, colour in zip(policies, COLOURS, strict=False):
         parts += [
@@ -79,20 +70,20 @@ def _panel(
     parts = [svg_text(_LEFT, top - 6, panel.title, weight="600")]
     for value in (0.0, 0.25, 0.5, 0.75, 1.0):
         level = y(value * panel.most)
-        parts.append(f"<line x1='{_LEFT}' y1='{level:.1f}' x2='{WIDTH - _RIGHT}' y2='{level:.1f}' stroke='{_GRID}'/>")
-        parts.append(svg_text(_LEFT - 6, level + 4, f"{value * panel.most:.0%}", fill=_FAINT, anchor="end"))
+        parts.append(f"<line x1='{_LEFT}' y1='{level:.1f}' x2='{WIDTH - _RIGHT}' y2='{level:.1f}' stroke='{GRID}'/>")
+        parts.append(svg_text(_LEFT - 6, level + 4, f"{value * panel.most:.0%}", fill=FAINT, anchor="end"))
     group = (WIDTH - _LEFT - _RIGHT) / len(shapes)
     bar = (group - 24) / len(policies)
     for place, shape in enumerate(shapes):
         left = _LEFT + place * group + 12
-        parts.append(svg_text(left + (group - 24) / 2, top + _PANEL + 14, _said(shape), fill=_FAINT, anchor="middle"))
+        parts.append(svg_text(left + (group - 24) / 2, top + _PANEL + 14, _said(shape), fill=FAINT, anchor="middle"))
         for one in (one for one in scores if one.shape == shape):
             number = policies.index(one.policy)
             parts += _bar(left + number * bar, bar - 3, y, panel.figure(one), COLOURS[number], f"{one.policy}, {shape}")
         for level in (y(bound) for name, bound in panel.bounds if name == shape):
             parts.append(
                 f"<line x1='{left - 6:.1f}' y1='{level:.1f}' x2='{left + group - 18:.1f}' y2='{level:.1f}' "
-                f"stroke='{_BOUND}' stroke-dasharray='5 4'/>"
+                f"stroke='{ALARM}' stroke-dasharray='5 4'/>"
             )
     return parts
 
@@ -104,7 +95,7 @@ def _bar(x: float, width: float, y: Callable[[float], float], value: float, colo
         f"<g><title>{escape(label)}: {value:.1%}</title><rect x='{x:.1f}' y='{top:.1f}' width='{width:.1f}' "
         f"height='{max(0.5, bottom - top):.1f}' fill='{colour}'/></g>"
     )
-    level, ink = (top + 9, "#ffffff") if inside else (top - 2, _INK)
+    level, ink = (top + 9, "#ffffff") if inside else (top - 2, INK)
     return [shape, svg_text(x + width / 2, level, f"{100 * value:.1f}", size=8, fill=ink, anchor="middle")]
 
 

@@ -12,13 +12,14 @@ import pytest
 
 from drill.load import Jobs
 from drill.picture import picture_of
-from drill.plot import WIDTH, Bound, Line, Moment, Panel, Picture, Span, draw
 from drill.timeline import Mark
+from sluicegate.plot import WIDTH, Moment, Panel, Picture, Strip, draw
+from sluicegate.svg import Bound, Box, Line, Span, time_axis
 from tests.readings import AT_MS
 from tests.unit.drill_run.story import sample, story, submission, timeline
 
 SVG = "{http://www.w3.org/2000/svg}"
-EMPTY = Picture("a drill", 10.0, (), (), (), ())
+EMPTY = Picture("a drill", 10.0, (), (), ())
 
 
 def parsed(svg: str) -> ElementTree.Element:
@@ -64,7 +65,9 @@ def test_negative_values_keep_their_place_below_zero() -> None:
 
 
 def test_text_is_escaped() -> None:
-    picture = replace(EMPTY, title="<script>&", states=(Span("a<b", 0, 9),), moments=(Moment("x > 'y'", 2),))
+    picture = replace(
+        EMPTY, title="<script>&", strips=(Strip("gate", (Span("a<b", 0, 9),)),), moments=(Moment("x > 'y'", 2),)
+    )
     text = draw(picture)
     assert "<script>" not in text
     assert parsed(text).attrib["aria-label"] == "<script>&"
@@ -88,11 +91,12 @@ def test_labels_of_bounds_stand_beside_the_diagram_where_no_line_runs() -> None:
 
 def test_the_gates_states_are_drawn_from_its_log_without_a_gap() -> None:
     picture = picture_of(story(), "title")
-    assert [span.label for span in picture.states] == ["admit", "reject_new", "drain", "recovering", "admit"]
-    for before, after in pairwise(picture.states):
+    states = picture.strips[0].spans
+    assert [span.label for span in states] == ["admit", "reject_new", "drain", "recovering", "admit"]
+    for before, after in pairwise(states):
         assert before.to_s == after.from_s
-    assert picture.states[0].from_s == 0
-    assert picture.states[-1].to_s == picture.seconds == 36
+    assert states[0].from_s == 0
+    assert states[-1].to_s == picture.seconds == 36
 
 
 def test_what_the_drill_did_is_numbered_in_the_picture() -> None:
@@ -118,3 +122,13 @@ def test_a_burst_of_a_queue_of_its_own_is_counted_whole() -> None:
         panels = picture_of(story(submissions=burst, jobs_of_its_own=jobs), "a drill").panels
         accepted = dict(panels[-1].lines[0].points)
         assert accepted.get(2.5) == counted
+
+
+@pytest.mark.parametrize(
+    ("seconds", "last"), [(36, "35 s"), (3600, "60 min"), (86_400, "24 h"), (7 * 86_400, "7 d"), (70 * 86_400, "70 d")]
+)
+def test_the_time_axis_counts_in_the_largest_whole_unit(seconds: float, last: str) -> None:
+    ticks = [parsed(text).text for text in time_axis(Box(58, 0, 796, 10, seconds), 20)]
+    assert ticks[-1] == last
+    assert ticks[0] == f"0 {last.partition(' ')[2]}"
+    assert len(ticks) <= 13
