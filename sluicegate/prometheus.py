@@ -72,6 +72,8 @@ class Prometheus:
 
     def samples(self, selector: str, from_ms: int, to_ms: int) -> tuple[Series, ...]:
         """Give the very samples that were recorded after `from_ms` and up to `to_ms`, at their own times."""
+        if to_ms <= from_ms:
+            return ()
         query = f"{selector}[{to_ms - from_ms}ms]"
         with self._asking(query):
             found = self._api.custom_query(query, params={"time": _seconds(to_ms), **self._patience})

@@ -37,15 +37,18 @@ class Episode:
 
 @dataclass(frozen=True)
 class Recording:
-    """Hold a history: how long, of whose settings, and what happened; `gaps` are times in which nothing was scraped."""
+    """Hold a history: how long, of whose settings, what happened, and what else it is `before` anything happens.
+
+    `gaps` are times in which nothing was scraped or evaluated.
+    """
 
     settings: Settings
     lasts_s: float
     episodes: tuple[Episode, ...] = ()
+    before: Mapping[str, Signal | None] = field(default_factory=dict)
     gaps: tuple[tuple[float, float], ...] = ()
     with_records: bool = True
     with_metrics: bool = False
-    before: Mapping[str, Signal | None] = field(default_factory=dict)
 
     def write(self, path: Path, from_s: float) -> None:
         """Write it in the OpenMetrics format, from a Unix time on."""
