@@ -10,6 +10,7 @@ import typer
 from rules.certificate import certify, refusals
 from rules.certificate_shown import certificate_json, certificate_table
 from rules.cli_backtest import BACKTEST_EXAMPLE, backtest
+from rules.cli_diff import DIFF_EXAMPLE, diff
 from rules.formats import FILES, Format, render_format
 from rules.generate import ALERTMANAGER_FILE, catalogue, render_all, render_pages
 from rules.lint.check import Surroundings
@@ -30,6 +31,7 @@ app = command_line(
 )
 
 app.command(epilog=BACKTEST_EXAMPLE)(backtest)
+app.command(epilog=DIFF_EXAMPLE)(diff)
 
 _OUT = Path("rules/generated")
 _PAGES = Path("docs/runbooks")

@@ -1,9 +1,10 @@
-"""Parse `sluicegate rules backtest` and `rules diff`, and wire them."""
+"""Parse `sluicegate rules backtest` and wire it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -71,10 +72,11 @@ def backtest(
 ) -> None:
     """Replay the alerts over history: when each fired, how long before a missed deadline, and which for nothing."""
     scope = Scope(load(settings))
-    from_ms, to_ms = period_ms(since, until, datetime.now(UTC))
+    period = Period.of(since, until, step)
+    tried = utilization(scope, beside, lasting_s("--beside-for", beside_for))
     with asked(prometheus_url, token_file, within) as prometheus:
-        history = found(prometheus, scope, from_ms, to_ms, step, inputs)
-        done = replayed(history, from_ms, utilization(scope, beside, lasting_s("--beside-for", beside_for)))
+        history = period.history(prometheus, scope, inputs)
+        done = replayed(history, period.from_ms, tried)
         if plot is not None:
             write({plot: draw(picture_of(done, history))})
     for line in [backtest_json(done)] if as_json else backtest_tables(done):
@@ -89,9 +91,21 @@ def asked(url: str, token_file: Path | None, within_s: float) -> Iterator[Promet
         yield prometheus
 
 
-def found(
-    prometheus: Prometheus, scope: Scope, from_ms: int, to_ms: int, step: str | None, inputs: Inputs | None
-) -> History:
-    """Find the history of a period, and a little before it, for what is pending when it begins."""
-    history = History.find(prometheus, scope, from_ms - warm_up_ms(scope.settings), to_ms, inputs)
-    return history if step is None else history.thinned(round(lasting_s("--step", step) * 1000))
+@dataclass(frozen=True, slots=True)
+class Period:
+    """Hold from when to when a person asks, and how often to look; None looks at every evaluation."""
+
+    from_ms: int
+    to_ms: int
+    step_ms: int | None
+
+    @classmethod
+    def of(cls, since: str, until: str, step: str | None) -> Period:
+        """Read what was typed; raises UsageError."""
+        step_ms = None if step is None else round(lasting_s("--step", step) * 1000)
+        return cls(*period_ms(since, until, datetime.now(UTC)), step_ms)
+
+    def history(self, prometheus: Prometheus, scope: Scope, inputs: Inputs | None) -> History:
+        """Find the history of the period, and a little before it, for what is pending when it begins."""
+        found = History.find(prometheus, scope, self.from_ms - warm_up_ms(scope.settings), self.to_ms, inputs)
+        return found if self.step_ms is None else found.thinned(self.step_ms)

@@ -16,6 +16,7 @@ pytest_plugins = ["tests.servers", "tests.queues"]
 TOGETHER = {
     **dict.fromkeys(("conditions", "exploration", "left_out_rules", "liveness", "processes"), "explored"),
     **dict.fromkeys(("gate_readings", "gate_rows"), "table"),
+    "backtest_prometheus": "week",
     "wheel": "built",
 }
 

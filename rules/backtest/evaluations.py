@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 # A Prometheus that starts evaluates twice before it writes ALERTS, so a restart leaves at least three intervals.
@@ -20,7 +21,7 @@ class Evaluation:
     recorded: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Evaluations:
     """Hold the evaluations of a time, in their order, and the interval between two of them in ms."""
 
@@ -56,10 +57,11 @@ class Evaluations:
         """Give the instants from then on whose ALERTS were written."""
         return tuple(one.at_ms for one in self.all if one.told and one.at_ms >= at_ms)
 
-    @property
+    @cached_property
     def instants(self) -> tuple[int, ...]:
         return tuple(one.at_ms for one in self.all)
 
+    @cached_property
     def stretches(self) -> tuple[tuple[int, ...], ...]:
         """Cut the instants where Prometheus was started anew: what was pending or firing is forgotten there.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -143,7 +144,7 @@ class History:
             sorted(
                 Miss(at, dict(labels).get(CLASS_LABEL, ""), round(value))
                 for labels, at, value in self._values(risen)
-                if at in wanted
+                if at in wanted and math.isfinite(value)
             )
         )
 

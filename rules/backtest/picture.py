@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from rules.alert import Severity
 from rules.backtest.history import History
-from rules.backtest.run import Backtest, Result
-from rules.backtest.shown import instant, lasted, results
+from rules.backtest.run import Backtest, Result, results
+from rules.backtest.shown import instant, lasted
 from sluicegate import records
 from sluicegate.plot import Panel, Picture, Strip
 from sluicegate.records import Record

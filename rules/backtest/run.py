@@ -127,11 +127,25 @@ def warm_up_ms(settings: Settings) -> int:
     return max(one.for_ms + one.keep_ms for one in holdings) + round(settings.monitoring.evaluation_interval_s * 2000)
 
 
-def backtest(history: History, from_ms: int, beside: Tried, leave_out: frozenset[AlertName] = frozenset()) -> Backtest:
-    """Replay the alerts of the history's settings from an instant on, the watchdog apart."""
+def backtest(
+    history: History,
+    from_ms: int,
+    beside: Tried,
+    leave_out: frozenset[AlertName] = frozenset(),
+    known: Backtest | None = None,
+) -> Backtest:
+    """Replay the alerts of the history's settings from an instant on, the watchdog apart.
+
+    `known` is a replay of the same history with other settings: what does not differ is taken from it.
+    """
     scope = history.scope
     longest_s = max(declared.deadline_s for declared in scope.settings.contract.classes.values())
-    harm = Harm(history.misses(), history.closings(), round(longest_s * 1000))
+    harm = (
+        Harm(history.misses(), history.closings(), round(longest_s * 1000))
+        if known is None
+        else replace(known.harm, reach_ms=round(longest_s * 1000))
+    )
+    before = {one.tried: one for one in results(known)} if known is not None and known.harm == harm else {}
     told = history.evaluations.since(from_ms)
     tried = [Tried.of(one) for one in catalogue(scope.settings) if one.name not in leave_out | {AlertName.WATCHDOG}]
     return Backtest(
@@ -141,13 +155,18 @@ def backtest(history: History, from_ms: int, beside: Tried, leave_out: frozenset
         from_ms=told[0],
         to_ms=told[-1],
         harm=harm,
-        alerts=tuple(_result(history, one, told, harm) for one in tried),
-        beside=_result(history, beside, told, harm),
+        alerts=tuple(before.get(one) or _result(history, one, told, harm) for one in tried),
+        beside=before.get(beside) or _result(history, beside, told, harm),
     )
 
 
+def results(of: Backtest) -> tuple[Result, ...]:
+    """Give every result, the one to compare with last."""
+    return (*of.alerts, of.beside)
+
+
 def _result(history: History, tried: Tried, told: Sequence[int], harm: Harm) -> Result:
-    stretches = history.evaluations.stretches()
+    stretches = history.evaluations.stretches
     by_labels = tuple(
         ({**dict(labels), **dict(tried.labels)}, firings(replay(stretches, present, tried.holding), told))
         for labels, present in sorted(_present(history, tried).items())

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from rules.backtest.harm import Harm, Incident
 from rules.backtest.replay import Firing
-from rules.backtest.run import Backtest, Result
+from rules.backtest.run import Backtest, Result, results
 from rules.promql import number
 from sluicegate.tables import table_lines, terminal_width
 
@@ -42,11 +42,6 @@ def _before(ms: int) -> str:
     return f"{lasted(ms)} before" if ms >= 0 else f"{lasted(-ms)} after"
 
 
-def results(backtest: Backtest) -> tuple[Result, ...]:
-    """Give every result, the one to compare with last."""
-    return (*backtest.alerts, backtest.beside)
-
-
 def backtest_tables(backtest: Backtest) -> Iterator[str]:
     """Tell what was read, what harm was done, what each alert would have done, and then each firing by its time."""
     yield from _read(backtest)
@@ -71,7 +66,7 @@ def _harm(backtest: Backtest) -> Iterator[str]:
     incidents = backtest.harm.incidents
     shut = backtest.harm.shut
     for_ms = sum(ended - begun for begun, ended in shut)
-    yield f"The gate left admit {len(shut)} times, for {lasted(for_ms)} in all."
+    yield f"Times that the gate left admit: {len(shut)}, {lasted(for_ms)} in all."
     if not incidents:
         yield "No deadline was missed."
         return
@@ -83,7 +78,7 @@ def _harm(backtest: Backtest) -> Iterator[str]:
             instant(incident.to_ms),
             str(incident.misses),
             ", ".join(incident.classes),
-            _first_page(backtest, incident),
+            lead_in_words(first_page(backtest, incident)),
             lead(backtest.harm, incident, backtest.beside.pages),
         )
         for place, incident in enumerate(incidents, start=1)
@@ -91,9 +86,9 @@ def _harm(backtest: Backtest) -> Iterator[str]:
     yield from table_lines(head, rows, terminal_width())
 
 
-def _first_page(backtest: Backtest, incident: Incident) -> str:
-    first = first_page(backtest, incident)
-    return _NEVER if first is None else f"{_before(first[1])}: {first[0]}"
+def lead_in_words(page: tuple[str, int] | None) -> str:
+    """Write a first page as how long before the first miss it began, and its alert's name."""
+    return _NEVER if page is None else f"{_before(page[1])}: {page[0]}"
 
 
 def first_page(backtest: Backtest, incident: Incident) -> tuple[str, int] | None:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+import redis
 import yaml
 
 from drill.children import Children
 from drill.monitoring import Prometheus as Server
 from drill.monitoring import PrometheusOptions
+from drill.server import QueueServer
 from rules.backtest.history import History, Inputs
 from rules.backtest.replay import Holding, replay
 from rules.cases import Signal
+from rules.difference import with_values
 from rules.scope import Scope, Timing
 from rules.situations import gate, jobs
 from sluicegate import records, telemetry
@@ -26,6 +31,8 @@ from sluicegate.gate import DrainState
 from sluicegate.prometheus import Prometheus
 from sluicegate.records import AlertName
 from sluicegate.settings import Settings, default_settings
+from sluicegate.store import Store
+from tests.cli.test_readme import REPOSITORY, commands, is_quick
 from tests.queues import wait_until
 from tests.recorded import DAY_S, Episode, Recording, by_the_minute, serve
 
@@ -92,7 +99,7 @@ def wait_for_evaluations(prometheus: Prometheus) -> None:
 
 
 def compare(history: History, prometheus: Prometheus, begun_ms: int, until_ms: int) -> None:
-    stretches = history.evaluations.stretches()
+    stretches = history.evaluations.stretches
     assert len(stretches) >= 2, "the restart is seen"
     told = set(history.evaluations.since(begun_ms))
     seen = 0
@@ -227,7 +234,7 @@ def test_without_a_word_the_records_are_read_and_people_get_tables(
     assert "300 s apart, replayed from the records" in said
     assert "5 min before: SluicegateQueueAgeCritical\tnot at all" in said
     assert "utilization\tpage\t7\t7\tnot at all" in said
-    assert "The gate left admit 1 times, for 15 min in all." in said
+    assert "Times that the gate left admit: 1, 15 min in all." in said
 
 
 def test_an_expression_of_ones_own_is_compared_instead(week: Week, capsys: pytest.CaptureFixture[str]) -> None:
@@ -254,3 +261,52 @@ def test_times_before_the_rules_were_loaded_are_read_from_the_exporters_metrics(
     history = History.find(asked, Scope(settings), round((begins_s - 3600) * 1000), round((begins_s + DAY_S) * 1000))
     assert history.inputs is Inputs.METRICS
     assert history.evaluations.instants[0] == begins_s * 1000, "nothing is told of the hour before the exporter"
+
+
+GUIDE = REPOSITORY / "docs" / "guides" / "tune-one-threshold.md"
+GUIDES_URL = "http://127.0.0.1:9090"
+TUNED = "thresholds.reject_age_p95_seconds=110"
+
+
+def test_a_lower_threshold_shows_what_it_would_have_changed(week: Week, capsys: pytest.CaptureFixture[str]) -> None:
+    assert dispatch(week.words("rules", "diff", "--set", TUNED, "--backtest", "--json")) == 0
+    body = json.loads(capsys.readouterr().out)["backtest"]
+    assert body["changes"] == [], "the age was never between the two"
+
+    words = week.words("rules", "diff", "--set", "thresholds.drain_age_p95_seconds=125", "--backtest", "--json")
+    assert dispatch(words) == 0
+    body = json.loads(capsys.readouterr().out)["backtest"]
+    (change,) = [one for one in body["changes"] if one["alert"] == AlertName.QUEUE_AGE_CRITICAL]
+    assert (change["effect"], change["for_nothing"]) == ("appears", True)
+    assert round((change["at"] - week.begins_s) / 60) == AGED_S // 60 + 1
+    assert (body["before"]["false_pages"], body["after"]["false_pages"]) == (0, 1)
+
+
+def test_the_guides_commands_run_in_the_guides_order(
+    week: Week,
+    redis_server: QueueServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    settings = by_the_minute().model_copy(update={"redis_url": redis_server.url})
+    tuned = with_values(settings, [TUNED])
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    with redis.Redis.from_url(redis_server.url) as client:
+        client.flushall()
+    contract = settings.contract
+    with closing(Store.connect(redis_server.url, settings.queue)) as store:
+        assert store.init_queue(contract.for_redis(), contract.digest(), "ann", "a test").answer == "moved"
+    settings_file(tmp_path, tuned).rename("tuned.yaml")
+    settings_file(tmp_path, settings)
+    found = [command for command in commands(GUIDE) if is_quick(command)]
+    assert len(found) >= 6
+    for command in found:
+        filled = {"NAME": "ann", "WHY": "a test", GUIDES_URL: week.url}
+        assert dispatch([filled.get(word, word) for word in command.words]) == 0, f"{command}: {capsys.readouterr()}"
+    said = capsys.readouterr().out
+    assert "contract.thresholds.reject_age_p95_seconds: 120 → 110" in said
+    assert "nothing would have fired otherwise" in said
+    made = {path.name for path in tmp_path.iterdir()}
+    assert {"week.svg", "monitoring"} <= made

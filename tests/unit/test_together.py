@@ -7,7 +7,12 @@ from pathlib import Path
 
 from tests.conftest import TOGETHER, Together
 
-TAKES = {"explored": r"\bexplored: Explored\b", "table": r"\btable: Table\b", "built": r"^def built\("}
+TAKES = {
+    "explored": r"\bexplored: Explored\b",
+    "table": r"\btable: Table\b",
+    "built": r"^def built\(",
+    "week": r"\bweek: Week\b",
+}
 
 
 def test_every_file_that_takes_what_is_long_in_the_making_is_in_its_group(repository: Path) -> None:

@@ -19,21 +19,21 @@ def test_every_instant_is_asked_for_by_steps_from_the_first_of_its_grid() -> Non
 
 def test_a_missed_evaluation_forgets_nothing() -> None:
     instants = [0, 1000, 2000, 4000, 5000]
-    assert Evaluations.found(instants, instants).stretches() == (tuple(instants),)
+    assert Evaluations.found(instants, instants).stretches == (tuple(instants),)
 
 
 def test_a_restart_is_seen_by_the_records_that_come_before_alerts_do() -> None:
     told = [0, 1000, 2000, 7000, 8000]
     recorded = [0, 1000, 2000, 5000, 6000, 7000, 8000]
     found = Evaluations.found(told, recorded)
-    assert found.stretches() == ((0, 1000, 2000), (5000, 6000, 7000, 8000))
+    assert found.stretches == ((0, 1000, 2000), (5000, 6000, 7000, 8000))
     assert found.since(1000) == (1000, 2000, 7000, 8000)
 
 
 def test_a_long_silence_without_records_is_taken_for_a_restart_and_one_with_them_is_not() -> None:
     told = [0, 1000, 2000, 6000, 7000]
-    assert len(Evaluations.found(told, [0, 1000, 2000]).stretches()) == 2
-    assert len(Evaluations.found(told, told).stretches()) == 1
+    assert len(Evaluations.found(told, [0, 1000, 2000]).stretches) == 2
+    assert len(Evaluations.found(told, told).stretches) == 1
 
 
 def test_thinned_keeps_whole_intervals() -> None:
