@@ -53,6 +53,16 @@ class Start(Named):
     runbook: str
 
 
+class Hold(Named):
+    """Hold a live recovery, for as long as the contract allows without a time."""
+
+    for_s: float | None = Field(default=None, gt=0, allow_inf_nan=False, le=10 * 365 * 86_400)
+
+
+# What becomes of a hold or of its end, as HTTP says it.
+_HELD = {"moved": 200, "unchanged": 409, "expired": 409, "gone": 404, "unreadable": 503}
+
+
 class Approval(Named):
     """Say yes to the step that waits for it."""
 
@@ -114,6 +124,22 @@ def _add_runs(app: FastAPI, store: Store, runbooks: Mapping[str, Runbook]) -> No
         if answer == "not_waiting":
             return JSONResponse({"answer": answer, "error": not_waiting_said(run, asked.step)}, status_code=409)
         return JSONResponse({"answer": answer}, status_code=404 if answer == "gone" else 200)
+
+    @app.post("/v1/runs/{run}/hold")
+    async def hold(run: str, request: Request) -> Response:
+        asked = await _parsed(request, Hold)
+        if isinstance(asked, Response):
+            return asked
+        answer, until_ms = await asyncio.to_thread(store.hold, run, asked.for_s, actor=asked.actor, reason=asked.reason)
+        return JSONResponse({"answer": answer, "until_ms": until_ms}, status_code=_HELD[answer])
+
+    @app.post("/v1/runs/{run}/resume")
+    async def resume(run: str, request: Request) -> Response:
+        asked = await _parsed(request, Named)
+        if isinstance(asked, Response):
+            return asked
+        answer = await asyncio.to_thread(store.resume, run, actor=asked.actor, reason=asked.reason)
+        return JSONResponse({"answer": answer}, status_code=_HELD[answer])
 
     @app.post("/v1/runs/{run}/abort")
     async def abort(run: str, request: Request) -> Response:

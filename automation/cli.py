@@ -10,9 +10,11 @@ from typing import Annotated
 
 import typer
 
-from automation.api import Waiting, start_arguments
+from automation.api import start_arguments
 from automation.cli_limits import kill_switch, limits, reset_breaker
-from automation.sentences import aborted_said, history_lines, not_waiting_said, opening_said, rolls_back_said, run_row
+from automation.cli_people import RunId, abort, approve, found, hold, resume
+from automation.following import follow
+from automation.sentences import history_lines, opening_said, run_row
 from automation.service import Automation, lock_holding_runbooks
 from sluicegate import logs
 from sluicegate.console import (
@@ -31,15 +33,11 @@ from sluicegate.console import (
     settings_of,
 )
 from sluicegate.errors import UsageError
-from sluicegate.replies import RunHistory
-from sluicegate.store import Store
 
 app = command_line(
     "Run recoveries: the controller, the webhook receiver, the executor, and their control by named persons.",
     "sluicegate automation serve --settings sluicegate.yaml",
 )
-
-RunId = Annotated[str, typer.Argument(help="The run's id.", show_default=False)]
 
 
 @app.command(epilog="Example: sluicegate automation serve --port 9109")
@@ -96,13 +94,13 @@ def runs(
 ) -> None:
     """List runs, newest first: id, runbook, state, step, who asked and why, and the rollback's reason."""
     with opened(settings_of(settings, redis_url, queue)) as store:
-        found = store.runs(limit)
+        listed = store.runs(limit)
     if as_json:
-        typer.echo(json.dumps([asdict(one) for one in found]))
+        typer.echo(json.dumps([asdict(one) for one in listed]))
         return
-    for one in found:
+    for one in listed:
         typer.echo(run_row(one))
-    if not found:
+    if not listed:
         typer.echo("There is no run yet.")
 
 
@@ -116,7 +114,7 @@ def show(
 ) -> None:
     """Show a run with its journal; exit 1 when there is none of this id."""
     with opened(settings_of(settings, redis_url, queue)) as store:
-        history = _found(store, run_id)
+        history = found(store, run_id)
     if as_json:
         typer.echo(json.dumps(asdict(history)))
         return
@@ -124,72 +122,28 @@ def show(
         typer.echo(line)
 
 
-@app.command(epilog="Example: sluicegate automation approve 20261129T144638-1a2b fix --as ann --reason 'switched over'")
-def approve(
-    run_id: RunId,
-    actor: Actor,
-    reason: Why,
-    step: Annotated[Waiting | None, typer.Argument(help="The step; the one the run is in, if not named.")] = None,
+@app.command(epilog="Example: sluicegate automation watch")
+def watch(
+    run_id: Annotated[str | None, typer.Argument(help="The run's id; the newest one, if it is not named.")] = None,
     settings: SettingsFile = None,
     redis_url: RedisUrl = None,
     queue: Queue = None,
 ) -> None:
-    """Let the step that waits for a person pass. Exit 1 when the run is not live or no step waits for a person."""
-    who = person(actor, reason)
+    """Follow a run's journal until it has ended; exit 1 when it ended in anything but success, 130 on Ctrl-C."""
     with opened(settings_of(settings, redis_url, queue)) as store:
-        named = step or _waiting(_found(store, run_id))
-        answer = store.approve(run_id, named, actor=who.name, reason=who.reason)
-    if answer == "gone":
-        raise fail(f"Run {run_id} is not live, so nothing was changed.", "`sluicegate automation runs` lists the runs.")
-    if answer == "not_waiting":
-        raise fail(not_waiting_said(run_id, named), f"`sluicegate automation show {run_id}` says what it waits for.")
-    done = "is approved" if answer == "moved" else "was approved before; nothing was changed"
-    typer.echo(f"Step {named} of run {run_id} {done}.")
+        state = follow(store, run_id, typer.echo)
+    if state is None:
+        raise fail("There is no run to watch." if run_id is None else f"There is no run {run_id}.")
+    if state != "succeeded":
+        raise typer.Exit(1)
 
 
-@app.command(epilog="Example: sluicegate automation abort --as ann --reason 'wrong alert'")
-def abort(
-    actor: Actor,
-    reason: Why,
-    run_id: Annotated[str | None, typer.Argument(help="The run's id; the live one, if it is not named.")] = None,
-    settings: SettingsFile = None,
-    redis_url: RedisUrl = None,
-    queue: Queue = None,
-) -> None:
-    """End the live run in one move: drain/closed, pinned, its fence revoked. Exit 1 when nothing was changed."""
-    who = person(actor, reason)
-    with opened(settings_of(settings, redis_url, queue)) as store:
-        if run_id is not None and not _found(store, run_id).run.live:
-            raise fail(f"Run {run_id} is not live, so nothing was changed.")
-        answer = store.order("abort", who.name, who.reason)
-    if answer.answer == "moved":
-        said = aborted_said(answer)
-        typer.echo(f"{said.sentence}\n{said.hint}")
-    elif answer.answer == "unreadable":
-        raise fail("The gate's records cannot be read, so nothing was changed.", "`sluicegate gate show` says more.")
-    elif answer.run:
-        said = rolls_back_said(answer.run)
-        raise fail(said.sentence, said.hint)
-    else:
-        raise fail("There is no live run, so nothing was changed.", "`sluicegate gate drain|hold` moves the gate.")
-
-
+app.command(epilog="Example: sluicegate automation approve 20261129T144638-1a2b fix --as ann --reason 'switched over'")(
+    approve
+)
+app.command(epilog="Example: sluicegate automation hold --for 10m --as ann --reason 'looking at it'")(hold)
+app.command(epilog="Example: sluicegate automation resume --as ann --reason 'looks good'")(resume)
+app.command(epilog="Example: sluicegate automation abort --as ann --reason 'wrong alert'")(abort)
 app.command(epilog="Example: sluicegate automation kill-switch on --as ann --reason 'maintenance'")(kill_switch)
 app.command(epilog="Example: sluicegate automation reset-breaker --as ann --reason 'the rule is mended'")(reset_breaker)
 app.command(epilog="Example: sluicegate automation limits --json")(limits)
-
-
-def _found(store: Store, run_id: str) -> RunHistory:
-    history = store.run(run_id)
-    if history is None:
-        raise fail(f"There is no run {run_id}.", "`sluicegate automation runs` lists the runs.")
-    return history
-
-
-def _waiting(history: RunHistory) -> Waiting:
-    """Give the step that the run is in, if it is one that can wait for a person."""
-    verb = history.run.verb
-    if verb not in set(Waiting):
-        at = f"at step {verb}" if verb else "before its first step"
-        raise fail(f"Run {history.run.run_id} is {at}, which waits for no person; nothing was changed.")
-    return Waiting(verb)

@@ -12,7 +12,19 @@ import typer
 
 from automation.sentences import limits_lines
 from sluicegate.all_queues import AllQueues
-from sluicegate.console import Actor, AsJson, Queue, RedisUrl, SettingsFile, Why, fail, opened, person, settings_of
+from sluicegate.console import (
+    Actor,
+    AsJson,
+    Queue,
+    RedisUrl,
+    SettingsFile,
+    Why,
+    fail,
+    in_a_sentence,
+    opened,
+    person,
+    settings_of,
+)
 
 AllOfThem = Annotated[bool, typer.Option("--all-queues", help="Of every queue on the server, not of this one.")]
 
@@ -36,7 +48,7 @@ def kill_switch(
     """Forbid every run that no named person asked for, and roll live recoveries back; `off` allows them again."""
     who, in_force, on = person(actor, reason), settings_of(settings, redis_url, queue), state is Switch.ON
     if all_queues:
-        with closing(AllQueues.over(in_force)) as everywhere:
+        with in_a_sentence(in_force), closing(AllQueues.over(in_force)) as everywhere:
             everywhere.kill_switch(on=on, actor=who.name, reason=who.reason)
         typer.echo(f"The kill switch of all queues is {state}.")
         return
@@ -49,8 +61,8 @@ def reset_breaker(
     actor: Actor, reason: Why, settings: SettingsFile = None, redis_url: RedisUrl = None, queue: Queue = None
 ) -> None:
     """Let alerts open runs again after so many queues asked at once that the breaker tripped; exit 1 if it had not."""
-    who = person(actor, reason)
-    with closing(AllQueues.over(settings_of(settings, redis_url, queue))) as everywhere:
+    who, in_force = person(actor, reason), settings_of(settings, redis_url, queue)
+    with in_a_sentence(in_force), closing(AllQueues.over(in_force)) as everywhere:
         if not everywhere.reset_breaker(who.name, who.reason):
             raise fail("The breaker has not tripped, so nothing was changed.")
     typer.echo("The breaker is reset. Gates that it left closed and pinned are opened by `sluicegate gate open`.")
@@ -61,7 +73,7 @@ def limits(
 ) -> None:
     """Show what forbids runs that no named person asked for: switches, breaker, and the runs that are live."""
     in_force = settings_of(settings, redis_url, queue)
-    with closing(AllQueues.over(in_force)) as everywhere, opened(in_force) as store:
+    with opened(in_force) as store, closing(AllQueues.over(in_force)) as everywhere:
         standing, own = everywhere.standing(), store.observe().kill_switch
     if as_json:
         typer.echo(json.dumps({"queue": in_force.queue, "kill_switch": own, "all_queues": asdict(standing)}))

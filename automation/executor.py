@@ -127,14 +127,18 @@ class Executor:
         if step is None:
             await self._end(turn)
             return
-        if not turn.entries(Phase.STARTED):
+        started, held = bool(turn.entries(Phase.STARTED)), history.run.held
+        if not started and not held:
             await turn.commit(Phase.STARTED, text=turn.line())
             log.info("step_started", run=turn.run_id, step=step.verb.value, text=turn.line())
             return
         # What holds over all queues lies elsewhere, so it is asked again before each step; unheard, no step is made.
         standing = await asyncio.to_thread(self._everywhere.standing)
-        obstacle = _forbidden(history.run, standing) or self._obstacle(turn)
-        progress: Progress = obstacle or await STEPS[step.verb](turn)
+        progress: Progress | None = _forbidden(history.run, standing) or self._obstacle(turn)
+        if progress is None and held and not (started and step.verb.value in _GATED):
+            self._say(history, f"held by {history.run.held_by}")
+            return
+        progress = progress or await STEPS[step.verb](turn)
         await self._conclude(turn, progress)
 
     def _turn(self, runbook: Runbook, step: Step, history: RunHistory, telemetry: Telemetry) -> Turn:
@@ -163,7 +167,8 @@ class Executor:
                 extra = {"approved_by": approved} if approved else {}
                 answer = await turn.commit(Phase.DONE, effect, detail=detail, arguments=extra)
                 if answer.answer != "moved":
-                    self._say(turn.history, f"{verb}: the gate refused {effect}")
+                    why = f"held by {turn.history.run.held_by}" if answer.answer == "held" else f"{effect} was refused"
+                    self._say(turn.history, f"{verb}: {why}")
                     return
                 self._metrics.step_seconds.labels(verb, "done").observe(turn.elapsed_s)
                 log.info("step_done", run=turn.run_id, step=verb, seconds=round(turn.elapsed_s, 1), **dict(detail))

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from sluicegate.all_queues import Standing
 from sluicegate.gate import PinReason
 from sluicegate.remedies import BY_NAME, GATE_OPEN_END_RUN, QUEUE_INIT
-from sluicegate.replies import GateAnswer, RunHistory, RunRecord
+from sluicegate.replies import GateAnswer, JournalEntry, RunHistory, RunRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,8 @@ def run_row(run: RunRecord) -> str:
     """Give one run as a line: id, runbook, state, step, who asked and why, and why it rolled back."""
     at = f" at {run.verb}" if run.live and run.verb else ""
     rolled = f" rollback_reason={run.rollback_reason}" if run.rollback_reason else ""
-    return f"{run.run_id} {run.runbook} {run.state}{at} (by {run.trigger}, {run.actor}: {run.reason}){rolled}"
+    held = f" held until {_utc(run.held_until_ms)} ({run.held_by})" if run.held else ""
+    return f"{run.run_id} {run.runbook} {run.state}{at} (by {run.trigger}, {run.actor}: {run.reason}){rolled}{held}"
 
 
 def limits_lines(queue: str, own_switch: str, standing: Standing) -> Iterator[str]:
@@ -97,9 +98,13 @@ def history_lines(history: RunHistory) -> Iterator[str]:
     yield run_row(history.run)
     if history.run.ended_why:
         yield f"ended by {history.run.ended_by}: {history.run.ended_why}"
-    for entry in history.journal:
-        step = f"{entry.seq} {entry.verb}".strip()
-        yield f"  {_utc(entry.at_ms)}  {step:<12} {entry.phase:<11} {entry.actor}  {entry.text}".rstrip()
+    yield from map(entry_line, history.journal)
+
+
+def entry_line(entry: JournalEntry) -> str:
+    """Give one journal entry as a line."""
+    step = f"{entry.seq} {entry.verb}".strip()
+    return f"  {_utc(entry.at_ms)}  {step:<12} {entry.phase:<11} {entry.actor}  {entry.text}".rstrip()
 
 
 def _utc(at_ms: int) -> str:

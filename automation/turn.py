@@ -91,9 +91,9 @@ class Turn:
 
     @property
     def elapsed_s(self) -> float:
-        """Give the seconds since the step started, by Redis TIME."""
-        started = self.entries(Phase.STARTED)
-        return (self.telemetry.at_ms - started[0].at_ms) / 1000 if started else 0.0
+        """Give the seconds since the step started, by Redis TIME, without those in which a person held it."""
+        started, at_ms = self.entries(Phase.STARTED), self.telemetry.at_ms
+        return (at_ms - started[0].at_ms - self.history.run.held_ms(at_ms)) / 1000 if started else 0.0
 
     def approved_by(self) -> str | None:
         """Give who approved this step and why, or None."""

@@ -111,7 +111,17 @@ def opened(settings: Settings, *, read_only: bool = False) -> Iterator[Store]:
     """Give a store for one command; a server that does not answer becomes one sentence and exit code 1."""
     store = Store.of(settings, read_only=read_only)
     try:
-        yield store
+        with in_a_sentence(settings):
+            yield store
+    finally:
+        store.close()
+
+
+@contextmanager
+def in_a_sentence(settings: Settings) -> Iterator[None]:
+    """Say in one sentence what became of a server that does not answer, or refuses; it ends the command with code 1."""
+    try:
+        yield
     except StoreUnavailable as error:
         raise SluicegateError(
             f"The queue's server at {place(settings)} does not answer: {_first_line(error)}\n{ELSEWHERE}"
@@ -122,8 +132,6 @@ def opened(settings: Settings, *, read_only: bool = False) -> Iterator[Store]:
         raise SluicegateError(
             f"The queue's server at {place(settings)} refused the command: {_first_line(error)}"
         ) from error
-    finally:
-        store.close()
 
 
 def _first_line(error: Exception) -> str:

@@ -200,10 +200,23 @@ class RunRecord:
     ended_at_ms: int
     ended_by: str
     ended_why: str
+    held_since_ms: int = 0
+    held_until_ms: int = 0
+    held_by: str = ""
+    step_held_ms: int = 0
 
     @property
     def live(self) -> bool:
         return self.state in ("running", "rolling_back")
+
+    @property
+    def held(self) -> bool:
+        """Say whether a person holds it: it makes no step until they let it go on, or until the hold expires."""
+        return self.state == "running" and self.held_until_ms > 0
+
+    def held_ms(self, at_ms: int) -> int:
+        """Give how long the step it is in was held, up to now (ms, Redis TIME)."""
+        return self.step_held_ms + (max(0, at_ms - self.held_since_ms) if self.held else 0)
 
     @classmethod
     def of(cls, body: Body) -> RunRecord:
@@ -224,6 +237,10 @@ class RunRecord:
             ended_at_ms=int(body.get("ended_at", 0)),
             ended_by=str(body.get("ended_by", "")),
             ended_why=str(body.get("ended_why", "")),
+            held_since_ms=int(body.get("held_since", 0)),
+            held_until_ms=int(body.get("held_until", 0)),
+            held_by=str(body.get("held_by", "")),
+            step_held_ms=int(body.get("step_held_ms", 0)),
         )
 
 

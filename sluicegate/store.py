@@ -243,6 +243,19 @@ class Store(Calls):
         """End a run that holds no lock, as a named person; moved or gone."""
         return str(self._call("abort_beside", {"run": run, "actor": actor, "reason": reason})["answer"])
 
+    def hold(self, run: str, hold_s: float | None, *, actor: str, reason: str) -> tuple[str, int]:
+        """Hold a live recovery, for as long as the contract allows without a time; gives moved, gone or unreadable.
+
+        The second is until when (ms, Redis TIME).
+        """
+        wanted_ms = 0 if hold_s is None else max(1, round(hold_s * 1000))
+        body = self._call("hold", {"run": run, "ms": wanted_ms, "actor": actor, "reason": reason})
+        return str(body["answer"]), int(body.get("until", 0))
+
+    def resume(self, run: str, *, actor: str, reason: str) -> str:
+        """Let a held run go on; moved, unchanged (it is not held), expired (it rolls back), gone or unreadable."""
+        return str(self._call("resume", {"run": run, "actor": actor, "reason": reason})["answer"])
+
     def run(self, run: str) -> replies.RunHistory | None:
         """Give a run with its journal and approvals, or None."""
         body = self._call("run", {"run": run})

@@ -43,6 +43,7 @@ class Timings(Section):
     burn_down_window_s: float = seconds(30, "In each window of this length the backlog must get better.")
     gate_timeout_s: float = seconds(30, "Time for the run's gate to pass.")
     ramp_step_s: float = seconds(20, "How long each share of `ramp_percents` lasts.")
+    hold_max_s: float = seconds(1800, "How long a person may hold a run; then it rolls back.")
     run_lease_s: float = seconds(10, "How long an executor owns a run without renewing; then another may go on.")
     run_cooldown_s: float = seconds(900, "From a run's end until an alert or a timer may open the next.")
     storm_window_s: float = seconds(300, "Within it `storm_queues` queues must ask for a run to trip the breaker.")

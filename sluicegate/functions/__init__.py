@@ -31,6 +31,7 @@ _ORDER = (
     "order",
     "run",
     "beside",
+    "hold",
     "all_queues",
     "unresolved",
     "snapshot",

@@ -14,7 +14,7 @@ end
 -- A run's record for readers: what somebody wrote over its numbers is left out.
 function R.shown(run, id)
   run.id, run.response, run.state = id, nil, run.state or ''
-  for _, field in ipairs({ 'step', 'started_at', 'ended_at' }) do
+  for _, field in ipairs({ 'step', 'started_at', 'ended_at', 'held_since', 'held_until', 'step_held_ms' }) do
     if not whole_number(run[field]) then run[field] = nil end
   end
   return run

@@ -22,7 +22,12 @@ end
 
 -- A run's limit passed by more than its grace is a breach: a dead executor can't leave the gate open.
 local function overdue(q, g)
-  if not G.recovery_live(g) or g.limit_at == 0 or q.now <= g.limit_at + q.s.timings.limit_grace_ms then return end
+  if not G.recovery_live(g) then return end
+  if R.held_until(g.run) then
+    R.end_overdue_hold(q, g, 'controller')
+    return
+  end
+  if g.limit_at == 0 or q.now <= g.limit_at + q.s.timings.limit_grace_ms then return end
   local why = { actor = 'controller', reason = 'limit_overdue' }
   if g.drain_state == 'recovering' and not g.green then
     G.roll_back_run(q, g, 'canary_failed', why)

@@ -230,7 +230,8 @@ local function owned_run(q, g)
 end
 
 -- commit_step {executor, run, fence, request, effect, seq, verb, phase, text, detail, …}: one effect and its journal entry
--- in one go, for whoever holds the fence. A repeated request answers the same. -> {answer, epoch, drain_state, …}
+-- in one go, for whoever holds the fence. A repeated request answers the same.
+-- -> {answer = moved | unchanged | refused | held | stale | unreadable, epoch, drain_state, …}
 function commands.commit_step(q)
   local g = G.read(q)
   if not G.readable(g) then return { answer = 'unreadable', epoch = digits(g.epoch) } end
@@ -243,12 +244,16 @@ function commands.commit_step(q)
     return { answer = 'stale', epoch = digits(g.epoch) }
   end
   q.answer = {}
-  local outcome = may[q.a.effect] and may[q.a.effect](q, g, run) or 'refused'
+  local held = run.state == 'running' and R.held_until(run) and not R.may_while_held(q.a)
+  local outcome = held and 'held' or may[q.a.effect] and may[q.a.effect](q, g, run) or 'refused'
   q.answer.answer = outcome == 'ended' and 'moved' or outcome
   q.answer.epoch, q.answer.drain_state = digits(g.epoch), g.drain_state
   if outcome == 'moved' then
     redis.call('HSET', q.p .. 'run:' .. run.id, 'step', tostring(q.a.seq), 'verb', q.a.verb)
-    if q.a.phase == 'started' then redis.call('HSET', q.p .. 'run:' .. run.id, 'step_at', digits(q.now)) end
+    if q.a.phase == 'started' then
+      redis.call('HSET', q.p .. 'run:' .. run.id, 'step_at', digits(q.now))
+      redis.call('HDEL', q.p .. 'run:' .. run.id, 'step_held_ms')
+    end
     if q.a.phase == 'done' then R.count_step(q, run, 'done') end
     R.journal(q, run.id, { seq = q.a.seq, verb = q.a.verb, phase = q.a.phase, actor = q.a.executor, text = q.a.text,
       detail = q.a.detail })

@@ -17,6 +17,7 @@ import httpx
 import pytest
 import yaml
 
+from automation.following import follow
 from drill.children import Children
 from drill.ports import free_port
 from drill.readiness import answers_http
@@ -178,6 +179,12 @@ COMMANDS = {
     "approve": ("approve", "r1", "fix", *NAMED),
     "abort": ("abort", *NAMED),
     "kill-switch": ("kill-switch", "on", *NAMED),
+    "kill-switch --all-queues": ("kill-switch", "on", "--all-queues", *NAMED),
+    "reset-breaker": ("reset-breaker", *NAMED),
+    "limits": ("limits",),
+    "hold": ("hold", *NAMED),
+    "resume": ("resume", "r1", *NAMED),
+    "watch": ("watch",),
 }
 
 
@@ -266,3 +273,42 @@ def test_what_forbids_runs_is_shown_switched_and_reset_by_name(queue: Queue, ter
     code, _, said = terminal("reset-breaker", *NAMED)
     assert (code, said) == (1, "The breaker has not tripped, so nothing was changed.")
     assert terminal("kill-switch", "off", "--all-queues")[0] == 2
+
+
+def test_a_live_run_is_held_for_a_time_and_resumed(queue: Queue, terminal: Terminal) -> None:
+    nobody = "There is no live run, so nothing was changed."
+    for words in (("hold", *NAMED), ("resume", *NAMED)):
+        assert terminal(*words)[0::2] == (1, f"{nobody}\n`sluicegate automation runs` lists the runs.")
+    run = queue.open_run()
+    code, said, _ = terminal("hold", "--for", "10m", *NAMED)
+    assert code == 0
+    assert re.fullmatch(rf"Run {run} is held until \S+Z\. Then it rolls back, .*", said)
+    assert "held until" in terminal("runs")[1]
+    code, _, said = terminal("hold", "--for", "10", *NAMED)
+    assert code == 2
+    assert said.startswith("--for '10' is no time: not a duration with a unit")
+    assert terminal("resume", run, *NAMED) == (0, f"Run {run} goes on.", "")
+    assert terminal("resume", *NAMED)[2] == f"Run {run} is not held, so nothing was changed."
+    assert terminal("hold", "another", *NAMED)[0] == 1
+
+
+def test_a_run_is_followed_until_it_has_ended_and_its_end_is_the_exit_code(queue: Queue, terminal: Terminal) -> None:
+    assert terminal("watch") == (1, "", "There is no run to watch.")
+    assert terminal("watch", "nowhere")[2] == "There is no run nowhere."
+    run = queue.open_run()
+    said: list[str] = []
+
+    def meanwhile(_seconds: float) -> None:
+        """Bring the run on between two looks."""
+        if len(said) == 2:
+            in_step(queue, run, 1, "freeze")
+        else:
+            queue.store.order("open_end_run", "ada", "it is mended")
+
+    assert follow(queue.store, None, said.append, meanwhile) == "aborted"
+    assert said[0].startswith(f"{run} drain-and-recover running (by person")
+    assert sum("freeze" in line and "started" in line for line in said) == 1
+    assert "aborted" in said[-1]
+    code, out, _ = terminal("watch", run)
+    assert code == 1
+    assert out.splitlines()[1:] == [line for line in said if line.startswith(" ")]
