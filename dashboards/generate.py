@@ -7,12 +7,13 @@ from pathlib import Path
 from dashboards.grafana import spell
 from dashboards.model import Dashboard
 from dashboards.overview import overview
+from dashboards.runs import runs
 from sluicegate.settings import Settings
 
 
 def dashboards(settings: Settings) -> tuple[Dashboard, ...]:
     """Build every dashboard."""
-    return (overview(settings),)
+    return overview(settings), runs(settings)
 
 
 def render_all(settings: Settings, out: Path) -> dict[Path, str]:

@@ -6,15 +6,16 @@ import json
 from collections.abc import Iterator
 
 from dashboards.model import Colour, Dashboard, Kind, Panel, Query, Row, Step, Unit
-from dashboards.queries import firing_alerts
+from dashboards.queries import closed_gate, firing_alerts
 from sluicegate import records
-from sluicegate.telemetry import QUEUE_LABEL
+from sluicegate.telemetry import DRAIN_STATE, QUEUE_LABEL
 
 # JSON, as deep as Grafana nests it.
 Json = dict[str, object]
 
 SCHEMA_VERSION = 39
 _COLUMNS = 24
+_TAG = "sluicegate"
 _DATASOURCE: Json = {"type": "prometheus", "uid": "${datasource}"}
 
 
@@ -28,7 +29,7 @@ def _dashboard(dashboard: Dashboard) -> Json:
         "uid": dashboard.uid,
         "title": dashboard.title,
         "description": dashboard.says,
-        "tags": ["sluicegate", "generated"],
+        "tags": [_TAG, "generated"],
         "schemaVersion": SCHEMA_VERSION,
         "version": 1,
         "editable": False,
@@ -37,8 +38,8 @@ def _dashboard(dashboard: Dashboard) -> Json:
         "refresh": "5s",
         "time": {"from": "now-15m", "to": "now"},
         "templating": {"list": [_datasource_variable(), _queue_variable(dashboard.queue)]},
-        "annotations": {"list": [_firing_alerts()]},
-        "links": [],
+        "annotations": {"list": [_firing_alerts(), _closed_gate()]},
+        "links": [_to_the_others()],
         "panels": list(_panels(dashboard.rows)),
     }
 
@@ -63,8 +64,7 @@ def _queue_variable(queue: str) -> Json:
         "label": "Queue",
         "type": "query",
         "datasource": _DATASOURCE,
-        "definition": query,
-        "query": {"query": query, "refId": "queue"},
+        "query": query,
         "current": {"text": queue, "value": queue},
         # 2: asked again when the time range changes, so a queue that is new shows up.
         "refresh": 2,
@@ -77,17 +77,54 @@ def _queue_variable(queue: str) -> Json:
 
 
 def _firing_alerts() -> Json:
+    return _annotation(
+        "Alerts",
+        Colour.BAD,
+        firing_alerts(),
+        title="{{alertname}}",
+        text="action {{sluicegate_action}}, severity {{severity}}",
+        tags="sluicegate_action,severity",
+    )
+
+
+def _closed_gate() -> Json:
+    """Mark each stretch in which the gate is not in `admit`; its ends are moves, however coarse the graph's steps."""
+    return _annotation(
+        "Gate moves",
+        Colour.NOTICE,
+        closed_gate(),
+        title=f"gate: {{{{{DRAIN_STATE}}}}}",
+        text="the gate is not in admit",
+        tags=DRAIN_STATE,
+    )
+
+
+def _annotation(name: str, colour: Colour, expression: str, *, title: str, text: str, tags: str) -> Json:
     return {
-        "name": "Alerts",
+        "name": name,
         "datasource": _DATASOURCE,
         "enable": True,
         "hide": False,
-        "iconColor": Colour.BAD.value,
-        "expr": firing_alerts(),
+        "iconColor": colour.value,
+        "expr": expression,
         "step": "5s",
-        "titleFormat": "{{alertname}}",
-        "textFormat": "action {{sluicegate_action}}, severity {{severity}}",
-        "tagKeys": "sluicegate_action,severity",
+        "titleFormat": title,
+        "textFormat": text,
+        "tagKeys": tags,
+    }
+
+
+def _to_the_others() -> Json:
+    return {
+        "title": "Sluicegate",
+        "type": "dashboards",
+        "icon": "external link",
+        "tooltip": "The other dashboards, for the same queue and time",
+        "tags": [_TAG],
+        "asDropdown": False,
+        "targetBlank": False,
+        "includeVars": True,
+        "keepTime": True,
     }
 
 
@@ -163,7 +200,8 @@ def _defaults(panel: Panel) -> Json:
         if panel.unit is Unit.RATIO:
             defaults["min"] = 0
     if panel.kind is Kind.STATES:
-        defaults["custom"] = {"lineWidth": 0, "fillOpacity": 80, "spanNulls": False}
+        # Gaps are shown as gaps here by default, and Grafana's schema has no word for it.
+        defaults["custom"] = {"lineWidth": 0, "fillOpacity": 80}
     return defaults
 
 
@@ -185,8 +223,11 @@ _OPTIONS: dict[Kind, Json] = {
         "graphMode": "none",
         "justifyMode": "auto",
         "orientation": "auto",
+        "percentChangeColorMode": "standard",
         "reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False},
+        "showPercentChange": False,
         "textMode": "auto",
+        "wideLayout": True,
     },
     Kind.LINES: {
         "legend": {"displayMode": "list", "placement": "bottom", "showLegend": True, "calcs": []},
@@ -194,7 +235,7 @@ _OPTIONS: dict[Kind, Json] = {
     },
     Kind.STATES: {
         "alignValue": "left",
-        "legend": {"displayMode": "list", "placement": "bottom", "showLegend": False},
+        "legend": {"displayMode": "list", "placement": "bottom", "showLegend": False, "calcs": []},
         "mergeValues": True,
         "rowHeight": 0.8,
         "showValue": "never",

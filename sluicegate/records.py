@@ -49,6 +49,8 @@ _QUEUE = telemetry.QUEUE_LABEL
 _BY_CLASS = (_QUEUE, telemetry.CLASS_LABEL)
 
 ADMISSION_RATIO = Record(telemetry.ADMISSION_RATIO, operation=Operation.MIN)
+CANARIES = Record(telemetry.CANARIES_TOTAL, (_QUEUE, telemetry.RESULT_LABEL))
+CANARIES_REQUIRED = Record(telemetry.CANARIES_REQUIRED)
 CANARY_OK_COUNT = Record(telemetry.CANARY_OK_COUNT)
 CLASS_AGE = Record(telemetry.CLASS_AGE_P95_SECONDS, _BY_CLASS)
 CLASS_DEADLINE = Record(telemetry.CLASS_DEADLINE_SECONDS, _BY_CLASS)
@@ -76,14 +78,21 @@ REDIS_UP = Record(telemetry.REDIS_UP, operation=Operation.MIN)
 REJECT_RETURNS = Record(telemetry.REJECT_RETURNS_TOTAL)
 ROLLBACK_REASON = Record(telemetry.ROLLBACK_REASON, (_QUEUE, telemetry.ROLLBACK_REASON))
 RUN_LIVE = Record(telemetry.RUN_LIVE, (_QUEUE, telemetry.RUNBOOK_LABEL, telemetry.STEP_LABEL))
+RUN_SECONDS = Record(telemetry.RUN_SECONDS_TOTAL, (_QUEUE, telemetry.RESULT_LABEL))
+RUN_STARTED = Record(telemetry.RUN_STARTED_TIMESTAMP_SECONDS, (_QUEUE, telemetry.RUNBOOK_LABEL))
+RUNS = Record(telemetry.RUNS_TOTAL, (_QUEUE, telemetry.RESULT_LABEL))
+RUNS_REFUSED = Record(telemetry.RUNS_REFUSED_TOTAL, (_QUEUE, telemetry.REASON_LABEL))
 SLACK = Record(telemetry.DEADLINE_SLACK_P10_SECONDS, operation=Operation.MIN)
 SNAPSHOT = Record(telemetry.SNAPSHOT_TIMESTAMP_SECONDS)
+STEP_SECONDS = Record(telemetry.STEP_SECONDS_TOTAL, (_QUEUE, telemetry.STEP_LABEL))
+STEPS = Record(telemetry.STEPS_TOTAL, (_QUEUE, telemetry.STEP_LABEL, telemetry.RESULT_LABEL))
 THRESHOLD = Record(telemetry.THRESHOLD, (_QUEUE, telemetry.NAME_LABEL))
 UNKNOWN_LEFT = Record(telemetry.UNKNOWN_LEFT_TOTAL)
 UNKNOWN_RECONCILED = Record(telemetry.UNKNOWN_RECONCILED_TOTAL)
 
-# The dashboard that every alert links to: rules name it, dashboards draw it.
+# The dashboard that every alert links to: rules name it, dashboards draw it; and the one about runs beside it.
 DASHBOARD_UID = "sluicegate-overview"
+RUNS_DASHBOARD_UID = "sluicegate-runs"
 
 # In the order in which the rule file writes them.
 RECORDS: tuple[Record, ...] = (
@@ -111,9 +120,17 @@ RECORDS: tuple[Record, ...] = (
     THRESHOLD,
     ADMISSION_RATIO,
     CANARY_OK_COUNT,
+    CANARIES_REQUIRED,
+    CANARIES,
     ROLLBACK_REASON,
     GATE_PINNED,
     RUN_LIVE,
+    RUN_STARTED,
+    RUNS,
+    RUN_SECONDS,
+    RUNS_REFUSED,
+    STEPS,
+    STEP_SECONDS,
     DUPLICATES,
     CONTROLLER_SEEN,
     EXECUTOR_SEEN,

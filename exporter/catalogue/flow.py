@@ -9,7 +9,7 @@ from exporter.figure import Figure, Sample
 from sluicegate import telemetry as names
 from sluicegate.admission import RefusalReason
 from sluicegate.run_steps import StepResult, VerbName
-from sluicegate.telemetry import REASON_LABEL, STEP_LABEL, Telemetry
+from sluicegate.telemetry import REASON_LABEL, RESULT_LABEL, STEP_LABEL, Telemetry
 
 _KEYS = ("counters",)
 _REFUSED = "refused:"
@@ -19,7 +19,6 @@ RUN_RESULTS = ("succeeded", "rolled_back", "aborted", "superseded", "lost")
 RUN_REFUSALS = ("kill_switch", "breaker", "cooldown", "runs_per_hour", "concurrent_runs", "weak_server")
 NO_REASON = "none"
 OTHER = "other"
-_RESULT_LABEL = "result"
 
 
 def _admissions(telemetry: Telemetry) -> list[Sample]:
@@ -139,39 +138,39 @@ FLOW: tuple[Figure[Telemetry], ...] = (
         keys=_KEYS,
     ),
     counter(
-        "sluicegate_canaries_total",
+        names.CANARIES_TOTAL,
         "Canaries that ended, by result: ok or failed.",
         totals({"ok": "canaries_ok", "failed": "canaries_failed"}),
         unit="canaries",
         keys=_KEYS,
-        labels=(_RESULT_LABEL,),
+        labels=(RESULT_LABEL,),
     ),
     counter(
-        "sluicegate_runs_total",
+        names.RUNS_TOTAL,
         "Runs of runbooks that ended, by result.",
         _by_name("runs:", RUN_RESULTS),
         unit="runs",
         keys=_KEYS,
-        labels=(_RESULT_LABEL,),
+        labels=(RESULT_LABEL,),
     ),
     counter(
-        "sluicegate_run_seconds_total",
+        names.RUN_SECONDS_TOTAL,
         "Time that the runs which ended had taken, by their result: divided by sluicegate_runs_total, their mean.",
         _milliseconds("run_ms:", RUN_RESULTS),
         unit="seconds",
         keys=_KEYS,
-        labels=(_RESULT_LABEL,),
+        labels=(RESULT_LABEL,),
     ),
     counter(
-        "sluicegate_steps_total",
+        names.STEPS_TOTAL,
         "Steps of runs that ended, by verb and result: done, rolled_back, interrupted (the run ended in it otherwise).",
         _steps,
         unit="steps",
         keys=_KEYS,
-        labels=(STEP_LABEL, _RESULT_LABEL),
+        labels=(STEP_LABEL, RESULT_LABEL),
     ),
     counter(
-        "sluicegate_step_seconds_total",
+        names.STEP_SECONDS_TOTAL,
         "Time that the steps which ended had taken, by verb: divided by sluicegate_steps_total, their mean.",
         _milliseconds("step_ms:", tuple(VerbName)),
         unit="seconds",
@@ -179,7 +178,7 @@ FLOW: tuple[Figure[Telemetry], ...] = (
         labels=(STEP_LABEL,),
     ),
     counter(
-        "sluicegate_runs_refused_total",
+        names.RUNS_REFUSED_TOTAL,
         "Runs that were not opened, by what forbade it; a named person is bound by none of it.",
         _by_name("runs_refused:", RUN_REFUSALS),
         unit="runs",

@@ -15,7 +15,7 @@ def test_generate_writes_and_check_agrees(tmp_path: Path, capsys: pytest.Capture
     capsys.readouterr()
 
     assert dispatch(["dashboards", "generate", "--out", str(tmp_path), "--check"]) == 0
-    assert capsys.readouterr().out == "1 of 1 files were up to date.\n"
+    assert capsys.readouterr().out == "2 of 2 files were up to date.\n"
 
 
 def test_check_names_what_is_out_of_date_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

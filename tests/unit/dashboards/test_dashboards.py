@@ -1,4 +1,4 @@
-"""The overview as JSON: every query can be asked, every line is a setting, every panel explains itself."""
+"""The dashboards as JSON: every query can be asked, every line is a setting, every panel explains itself."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from sluicegate.settings import Settings, default_settings
 from tests.unit.rules.settings import ALL
 
 SETTINGS = default_settings()
-BODY: dict[str, Any] = json.loads(spell(dashboards(SETTINGS)[0]))
-PANELS: list[dict[str, Any]] = [panel for panel in BODY["panels"] if panel["type"] != "row"]
+BODIES: list[dict[str, Any]] = [json.loads(spell(dashboard)) for dashboard in dashboards(SETTINGS)]
+PANELS: list[dict[str, Any]] = [panel for body in BODIES for panel in body["panels"] if panel["type"] != "row"]
 RECORDED = {record.name for group in groups(SETTINGS) for record in group.records}
 _METRICS = {value for name, value in vars(telemetry).items() if name.isupper() and isinstance(value, str)}
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*(?=\{)")
@@ -32,8 +32,13 @@ def substituted(expression: str) -> str:
 
 
 def queries() -> list[str]:
-    annotation = BODY["annotations"]["list"][0]["expr"]
-    return [annotation, *(target["expr"] for panel in PANELS for target in panel["targets"])]
+    annotations = [one["expr"] for body in BODIES for one in body["annotations"]["list"]]
+    return list(dict.fromkeys([*annotations, *(target["expr"] for panel in PANELS for target in panel["targets"])]))
+
+
+@pytest.fixture(params=BODIES, ids=lambda body: body["uid"])
+def body(request: pytest.FixtureRequest) -> dict[str, Any]:
+    return dict(request.param)
 
 
 @pytest.fixture(params=PANELS, ids=lambda panel: panel["title"])
@@ -51,17 +56,35 @@ def test_query_parses_selects_the_queue_and_asks_for_what_is_written(query: str)
     assert query.count("{") == query.count('queue="$queue"')
 
 
-def test_ids_are_unique_and_stay() -> None:
-    ids = [panel["id"] for panel in BODY["panels"]]
+def test_ids_are_unique_and_stay(body: dict[str, Any]) -> None:
+    ids = [panel["id"] for panel in body["panels"]]
 
     assert len(ids) == len(set(ids))
-    assert BODY["uid"] == "sluicegate-overview"
-    assert "id" not in BODY
+    assert "id" not in body
+    assert [body["uid"] for body in BODIES] == ["sluicegate-overview", "sluicegate-runs"]
 
 
-def test_no_panel_lies_on_another() -> None:
+def test_a_panel_that_stands_on_both_is_the_same_but_for_its_size() -> None:
+    of_overview = {panel["id"]: panel for panel in BODIES[0]["panels"]}
+    shared = [panel for panel in BODIES[1]["panels"] if panel["id"] in of_overview]
+    assert len(shared) >= 8
+    for panel in shared:
+        assert {**panel, "gridPos": None} == {**of_overview[panel["id"]], "gridPos": None}
+
+
+def test_alerts_and_the_gates_moves_are_marked_and_the_other_dashboard_is_linked(body: dict[str, Any]) -> None:
+    marks = {one["name"]: one["expr"] for one in body["annotations"]["list"]}
+    assert marks.keys() == {"Alerts", "Gate moves"}
+    assert 'drain_state!="admit"' in marks["Gate moves"]
+    (link,) = body["links"]
+    assert set(link["tags"]) <= set(body["tags"])
+    assert link["includeVars"]
+    assert link["keepTime"]
+
+
+def test_no_panel_lies_on_another(body: dict[str, Any]) -> None:
     cells: set[tuple[int, int]] = set()
-    for place in (panel["gridPos"] for panel in BODY["panels"]):
+    for place in (panel["gridPos"] for panel in body["panels"]):
         own = {
             (x, y)
             for x in range(place["x"], place["x"] + place["w"])
@@ -72,11 +95,11 @@ def test_no_panel_lies_on_another() -> None:
         cells |= own
 
 
-def test_no_data_source_is_named_and_every_variable_is_used() -> None:
-    text = json.dumps(BODY)
+def test_no_data_source_is_named_and_every_variable_is_used(body: dict[str, Any]) -> None:
+    text = json.dumps(body)
 
-    assert set(re.findall(r'"uid": "([^"]*)"', text)) == {"sluicegate-overview", "${datasource}"}
-    declared = {variable["name"] for variable in BODY["templating"]["list"]}
+    assert set(re.findall(r'"uid": "([^"]*)"', text)) == {body["uid"], "${datasource}"}
+    declared = {variable["name"] for variable in body["templating"]["list"]}
     assert declared == {"datasource", "queue"}
     assert set(re.findall(r"\$\{?(\w+)", text)) == declared
 
@@ -99,7 +122,7 @@ def test_a_number_shows_now_or_nothing(panel: dict[str, Any]) -> None:
 
 def test_gaps_are_shown_as_gaps(panel: dict[str, Any]) -> None:
     if panel["type"] != Kind.STAT:
-        assert panel["fieldConfig"]["defaults"]["custom"]["spanNulls"] is False
+        assert panel["fieldConfig"]["defaults"]["custom"].get("spanNulls", False) is False
 
 
 def test_every_alert_has_a_panel_that_plots_what_it_compares() -> None:
@@ -113,10 +136,10 @@ def test_every_alert_has_a_panel_that_plots_what_it_compares() -> None:
 
 
 def lines(settings: Settings) -> dict[str, list[float]]:
-    body = json.loads(spell(dashboards(settings)[0]))
     return {
         panel["title"]: [step["value"] for step in panel["fieldConfig"]["defaults"]["thresholds"]["steps"][1:]]
-        for panel in body["panels"]
+        for dashboard in dashboards(settings)
+        for panel in json.loads(spell(dashboard))["panels"]
         if panel["type"] != "row"
     }
 
@@ -137,6 +160,7 @@ def test_lines_are_the_settings_thresholds(name: str) -> None:
     assert drawn["Calls timed out"] == [bounds.drain_provider_timeout_rate]
     assert drawn["Calls in the window"] == [bounds.sample_min_calls]
     assert drawn["Controller last seen"] == [settings.contract.timings.controller_silent_s]
+    assert drawn["Canaries in a row"] == [settings.contract.canaries_required]
     assert drawn["Predicted wait"] == [settings.contract.shortest_deadline_s]
 
 
