@@ -21,10 +21,11 @@ _DATASOURCE: Json = {"type": "prometheus", "uid": "${datasource}"}
 
 def spell(dashboard: Dashboard) -> str:
     """Give the JSON text, the same for the same dashboard."""
-    return json.dumps(_dashboard(dashboard), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(body(dashboard), indent=2, ensure_ascii=False) + "\n"
 
 
-def _dashboard(dashboard: Dashboard) -> Json:
+def body(dashboard: Dashboard) -> Json:
+    """Give what Grafana calls the dashboard's JSON model."""
     return {
         "uid": dashboard.uid,
         "title": dashboard.title,

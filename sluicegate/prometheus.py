@@ -12,14 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import urlsplit
 
 import requests
 from prometheus_api_client import PrometheusConnect
 from prometheus_api_client.exceptions import PrometheusApiClientException
 from urllib3.util.retry import Retry
 
-from sluicegate.errors import PrometheusFailed, UsageError
+from sluicegate.errors import PrometheusFailed
+from sluicegate.http_address import place
 
 # Prometheus answers at most 11,000 steps at once.
 MOST_STEPS = 10_000
@@ -44,7 +44,7 @@ class Prometheus:
     """
 
     def __init__(self, url: str, *, token: str | None = None, within_s: float = WITHIN_S) -> None:
-        self._place = place(url)
+        self._place = place(url, "http://127.0.0.1:9090")
         session = requests.Session()
         # What the machine is set up with (proxies, passwords of a netrc) is for other programs.
         session.trust_env = False
@@ -139,24 +139,6 @@ class Prometheus:
         partial = [one for one in body.get("warnings") or () if not str(one).startswith(_ABOUT_THE_EXPRESSION)]
         if partial:
             raise PrometheusFailed(f"has only part of the answer: {_short(str(partial[0]))}")
-
-
-def place(url: str) -> str:
-    """Give host and port of an address, for messages: what else it holds may be secret.
-
-    Raises UsageError where it is no address of HTTP.
-    """
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        host, port, parts = None, None, urlsplit("")
-    if parts.scheme not in {"http", "https"} or not host:
-        raise UsageError(
-            "That is no address of an HTTP server.", "It looks like http://127.0.0.1:9090, with https:// for TLS."
-        )
-    named = f"[{host}]" if ":" in host else host
-    return f"{named}:{port}" if port else named
 
 
 def _series(one: Mapping[str, Any], later_than_ms: int | None = None) -> Series:

@@ -40,7 +40,8 @@ class Handler(BaseHTTPRequestHandler):
 def served(handler: type[Handler]) -> Iterator[str]:
     """Serve until the block ends; gives `127.0.0.1:PORT`."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever, name="small-server")
+    # Its end is looked for so often: the usual half second would be added to every test.
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), name="small-server")
     thread.start()
     try:
         yield f"127.0.0.1:{server.server_port}"
