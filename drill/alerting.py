@@ -80,7 +80,7 @@ class Alerting:
             targets=targets,
             scrape_interval_s=self._monitoring.scrape_interval_s,
             evaluation_interval_s=self._monitoring.evaluation_interval_s,
-            alertmanager=self._alertmanager.address if self._alertmanager is not None else None,
+            alertmanagers=(self._alertmanager.address,) if self._alertmanager is not None else (),
         )
 
 

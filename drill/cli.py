@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from drill import cli_torture_runs as of_runs
 from drill import defaults
 from drill.cli_plant import PROVIDER_EXAMPLE, PROXY_EXAMPLE, provider, proxy
 from drill.cli_torture import CALLER_EXAMPLE, JUDGE_EXAMPLE, TORTURE_EXAMPLE, caller, judge, torture
@@ -24,6 +25,11 @@ app.command(epilog=PROXY_EXAMPLE)(proxy)
 app.command(epilog=TORTURE_EXAMPLE)(torture)
 app.command(epilog=CALLER_EXAMPLE)(caller)
 app.command(epilog=JUDGE_EXAMPLE)(judge)
+app.command(epilog=of_runs.TORTURE_EXAMPLE)(of_runs.torture_runs)
+app.command(epilog=of_runs.JUDGE_EXAMPLE)(of_runs.judge_runs)
+app.command(epilog=of_runs.REPLICA_EXAMPLE)(of_runs.replica)
+app.command(epilog=of_runs.MILL_EXAMPLE)(of_runs.mill)
+app.command(epilog=of_runs.OUTSIDE_EXAMPLE)(of_runs.outside)
 
 
 @app.callback(epilog=EXAMPLE)

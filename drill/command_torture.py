@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from drill.checker.verdict import Verdict, table
 from drill.interrupt import Interrupt, Interrupted
 from drill.options import check_writable, parse_choice
 from drill.server import AppendFsync, ServerKind
 from drill.torture.run import VERDICT, TortureOptions, judge_folder, plan_of, run_torture
+from drill.verdict_told import told
 from sluicegate.errors import SluicegateError, UsageError
 
 _SEEDS = 1_000_000
@@ -44,18 +44,9 @@ def run(options: TortureOptions) -> int:
         except SluicegateError as failure:
             print(f"FAILED  the torture itself: {failure}")
             return 1
-    return _told(folder, verdict)
+    return told(folder, verdict, VERDICT)
 
 
 def judge_again(folder: Path) -> int:
     """Judge a folder of logs and print the verdict; returns the exit code."""
-    return _told(folder, judge_folder(folder))
-
-
-def _told(folder: Path, verdict: Verdict) -> int:
-    for line in table(verdict):
-        print(line)
-    print(f"logs and {VERDICT}: {folder}")
-    broken = sum(finding.failed for finding in verdict.findings)
-    print(f"verdict: {'every promise was kept' if verdict.passed else f'{broken} promises were broken or not proved'}")
-    return 0 if verdict.passed else 1
+    return told(folder, judge_folder(folder), VERDICT)

@@ -38,7 +38,7 @@ class PrometheusOptions:
     targets: Mapping[str, Sequence[str]]
     scrape_interval_s: float = 5.0
     evaluation_interval_s: float = 5.0
-    alertmanager: str | None = None
+    alertmanagers: tuple[str, ...] = ()
     retention: str = _RETENTION
 
 
@@ -61,8 +61,8 @@ def prometheus_config(options: PrometheusOptions) -> str:
             for job, targets in options.targets.items()
         ],
     }
-    if options.alertmanager:
-        config["alerting"] = {"alertmanagers": [{"static_configs": [{"targets": [options.alertmanager]}]}]}
+    if options.alertmanagers:
+        config["alerting"] = {"alertmanagers": [{"static_configs": [{"targets": list(options.alertmanagers)}]}]}
     return yaml.safe_dump(config, sort_keys=False)
 
 
@@ -173,15 +173,21 @@ class Alertmanager:
         return str(self._program)
 
 
-def alertmanager_arguments(path: Path, port: int, config: Path) -> tuple[str, ...]:
-    """Return Alertmanager's command line: loopback only, alone, data beside the configuration."""
+def alertmanager_arguments(
+    path: Path, port: int, config: Path, *, data: Path | None = None, cluster: str = "", peers: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Return Alertmanager's command line: loopback only, data beside the configuration unless named.
+
+    `cluster` is the `host:port` at which it talks to its peers; without one it is alone.
+    """
     return (
         str(path),
         f"--config.file={config}",
-        f"--storage.path={config.parent / 'data'}",
+        f"--storage.path={data or config.parent / 'data'}",
         f"--web.listen-address={LOOPBACK}:{port}",
         f"--web.external-url=http://{LOOPBACK}:{port}/",
         # Port 9094 is asked for even by a lone one unless this is empty; the second drill would fail on it.
-        "--cluster.listen-address=",
+        f"--cluster.listen-address={cluster}",
+        *(f"--cluster.peer={peer}" for peer in peers if peer != cluster),
         "--log.level=warn",
     )

@@ -128,7 +128,7 @@ def _caller(path: Path) -> tuple[list[Ask], list[Seen]]:
     asked: dict[int, Mapping[str, Any]] = {}
     answered: dict[int, Mapping[str, Any]] = {}
     seen: list[Seen] = []
-    for place, line in _lines(path):
+    for place, line in read_lines(path):
         kind = line.get("kind")
         if kind == "seen":
             seen.append(_built(place, partial(_seen, line)))
@@ -200,10 +200,11 @@ def _deed(line: Mapping[str, Any]) -> Deed:
 
 
 def _rows(path: Path, parse: Callable[[Mapping[str, Any]], Row]) -> tuple[Row, ...]:
-    return tuple(_built(place, partial(parse, line)) for place, line in _lines(path))
+    return tuple(_built(place, partial(parse, line)) for place, line in read_lines(path))
 
 
-def _lines(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def read_lines(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Give each line of a file with its place; raises BadLog for one that is missing, torn or no object."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:

@@ -63,7 +63,7 @@ def test_an_alert_goes_from_a_scrape_to_a_webhook(
     alertmanager = Alertmanager(children, ROUTING % port)
     alertmanager.start()
     # The target is whatever answers /metrics: here Alertmanager itself.
-    options = PrometheusOptions((rules,), {"prometheus": [alertmanager.address]}, 0.5, 0.5, alertmanager.address)
+    options = PrometheusOptions((rules,), {"prometheus": [alertmanager.address]}, 0.5, 0.5, (alertmanager.address,))
     prometheus = Prometheus(children, options)
     prometheus.start()
     alerts = received.get(timeout=WITHIN_S)["alerts"]

@@ -109,7 +109,7 @@ def _monitored(settings: Settings, page: str) -> Iterator[Prometheus]:
                 targets={settings.monitoring.exporter_job: (page,)},
                 scrape_interval_s=settings.monitoring.scrape_interval_s,
                 evaluation_interval_s=settings.monitoring.evaluation_interval_s,
-                alertmanager=alertmanager.address,
+                alertmanagers=(alertmanager.address,),
             ),
         )
         prometheus.start()

@@ -47,7 +47,7 @@ def test_a_server_listens_on_loopback_evicts_nothing_and_takes_no_snapshots() ->
 
 def test_a_prometheus_reads_the_rules_scrapes_the_targets_and_alerts() -> None:
     options = PrometheusOptions(
-        (Path("/r/a.yml"),), {"exporter": ["127.0.0.1:1"]}, 1.0, 0.5, alertmanager="127.0.0.1:2"
+        (Path("/r/a.yml"),), {"exporter": ["127.0.0.1:1"]}, 1.0, 0.5, alertmanagers=("127.0.0.1:2",)
     )
     config = yaml.safe_load(prometheus_config(options))
     assert config["global"] == {"scrape_interval": "1000ms", "scrape_timeout": "1000ms", "evaluation_interval": "500ms"}
