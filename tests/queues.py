@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import redis
 
+from sluicegate import functions
 from sluicegate.admission import Decision
 from sluicegate.job import CallKind, Job, Outcome
 from sluicegate.producer import Producer
@@ -18,6 +19,7 @@ from sluicegate.replies import Claimed, Settled
 from sluicegate.settings import Contract, Settings, faster, load
 from sluicegate.store import Store
 from tests.invariants import assert_invariants, full_record
+from tests.machine.clock import Clock, with_clock
 
 WAIT_S = 10.0
 
@@ -127,6 +129,19 @@ class OpenQueue:
         wait_until(swept, what)
 
 
+class ClockedQueue(OpenQueue):
+    """Act on an open queue whose functions read a clock that stands still until the test moves it."""
+
+    def __init__(self, url: str, contract: Contract) -> None:
+        plain: Any = redis.Redis.from_url(url, decode_responses=True)
+        plain.function_load(with_clock(functions.library()), replace=True)
+        self.clock = Clock(plain)
+        super().__init__(url, contract)
+
+    def wait(self, ms: int) -> None:
+        self.clock.wait(ms)
+
+
 def wait_until(holds: Callable[[], bool], what: str, within_s: float = WAIT_S) -> None:
     """Look again and again until a condition holds, and fail past the bound."""
     end = time.monotonic() + within_s
@@ -166,6 +181,30 @@ def open_queue(redis_url: str) -> Iterator[OpenQueueFunction]:
             return queue
 
         yield opened
+
+
+OpenClockedFunction = Callable[..., ClockedQueue]
+
+
+@pytest.fixture
+def open_clocked(redis_url: str) -> Iterator[OpenClockedFunction]:
+    """Return a function like that of `open_queue`, for a queue whose time passes only by `wait`."""
+    with ExitStack() as stack:
+
+        def opened(*, checked: bool = True, **changes: Any) -> ClockedQueue:
+            queue = ClockedQueue(redis_url, contract_of(**changes))
+            stack.callback(queue.close)
+            if checked:
+                stack.callback(queue.check)
+            return queue
+
+        yield opened
+
+
+@pytest.fixture
+def clocked(open_clocked: OpenClockedFunction) -> ClockedQueue:
+    """Return an open queue with the tests' contract, whose time passes only by `wait`."""
+    return open_clocked()
 
 
 @pytest.fixture

@@ -178,9 +178,7 @@ end
 
 local function write_indexes(q)
   if not q.gathered then return end
-  for key, pending in pairs(q.gathered) do
-    if #pending.words > 0 then write_index(key, pending) end
-  end
+  for key, pending in pairs(q.gathered) do write_index(key, pending) end
   q.gathered = {}
 end
 
@@ -200,7 +198,7 @@ local function index(q, command, key, first, second)
   end
   local words = pending.words
   words[#words + 1] = first
-  if second then words[#words + 1] = second end
+  words[#words + 1] = second -- nil adds nothing
 end
 
 local function close_call(q)

@@ -259,7 +259,7 @@ local function put_fields(flat, job, fields)
   end
 end
 
--- Move a job to another state with further fields; job.also holds fields that its next move writes as well, and
+-- Move a job to another state with these fields; job.also holds fields that its next move writes as well, and
 -- job.settled_in gives the field `settled` for the state that is entered.
 function J.move(q, job, state, fields, head)
   if not (JOB_MOVES[job.state] and JOB_MOVES[job.state][state]) then
@@ -269,7 +269,7 @@ function J.move(q, job, state, fields, head)
   J.leave(q, job)
   job.state, job.rev = state, job.rev + 1
   local flat = { 'state', state, 'rev', digits(job.rev) }
-  if fields then put_fields(flat, job, fields) end
+  put_fields(flat, job, fields)
   if job.also then put_fields(flat, job, job.also) end
   if job.settled_in then
     flat[#flat + 1], flat[#flat + 2] = 'settled', job.settled_in(state)

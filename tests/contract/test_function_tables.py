@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import redis
@@ -16,6 +16,7 @@ from sluicegate.gate_events import Order, StepMove
 from sluicegate.job import AMBIGUOUS, MOVES
 from sluicegate.policy import Thresholds
 from sluicegate.settings import Contract, default_settings
+from tests.function_values import value_of
 
 # The state that follows is a variable there; every state has its own key.
 _BUILT = {"queue:"}
@@ -25,12 +26,6 @@ _BUILT = {"queue:"}
 def client(redis_url: str) -> Iterator[redis.Redis]:
     with redis.Redis.from_url(redis_url, decode_responses=True) as plain:
         yield plain
-
-
-def value_of(client: redis.Redis, expression: str) -> Any:
-    """Give what an expression is worth at the end of the library's source, on a real server."""
-    source = f"#!lua\n{functions.body()}\nreturn cjson.encode({expression})"
-    return json.loads(cast("str", client.eval(source, 0)))
 
 
 def lua_source() -> str:

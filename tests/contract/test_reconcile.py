@@ -18,7 +18,7 @@ from sluicegate.reconcile import Reconciled
 from sluicegate.reconciler import Reconciler
 from sluicegate.resolvers import Finding, HttpResolver, Known, LedgerResolver, Unknown, finding_of
 from sluicegate.settings import ReconcileSettings
-from tests.queues import OpenQueue, wait_until
+from tests.queues import ClockedQueue, OpenQueue, wait_until
 
 Answer = Callable[["Handler"], None]
 
@@ -111,6 +111,8 @@ def unknown(queue: OpenQueue, job_class: str = "send-mail", *, intent: bool = Tr
         assert queue.store.intent("w1", job.job_id, job.fence) == "go"
     assert queue.settle(job, Outcome.UNKNOWN, kind=CallKind.TIMEOUT).state == "unknown"
     since = queue.client.zscore("queue:unknown", job.job_id)
+    if isinstance(queue, ClockedQueue):
+        queue.wait(3)
     wait_until(lambda: queue.store.unresolved()["now"] > since + 2, "2 ms of being unknown")
     return job
 
@@ -159,20 +161,23 @@ def test_every_job_that_leaves_unknown_is_counted_beside_its_record_and_the_olde
 
 
 @pytest.mark.parametrize(
-    ("source", "intent", "cause"),
+    ("source", "intent", "restored", "cause"),
     [
-        ("ledger", True, "no_time_for_retry_call_may_have_happened"),
-        ("person", True, "no_time_for_retry_call_may_have_happened"),
-        ("ledger", False, "no_time_for_retry"),
-        ("http", True, "no_time_for_retry"),
+        ("ledger", True, False, "no_time_for_retry_call_may_have_happened"),
+        ("person", True, False, "no_time_for_retry_call_may_have_happened"),
+        ("ledger", False, False, "no_time_for_retry"),
+        ("ledger", False, True, "no_time_for_retry_call_may_have_happened"),
+        ("http", True, False, "no_time_for_retry"),
     ],
 )
 def test_an_unknown_job_without_time_for_a_repeat_expires_saying_whether_its_call_may_have_happened(
-    queue: OpenQueue, source: str, intent: bool, cause: str
+    clocked: ClockedQueue, source: str, intent: bool, restored: bool, cause: str
 ) -> None:
+    queue = clocked
     job = unknown(queue, "lint-fix", intent=intent, deadline_s=1.0)
-    latest_ms = job.deadline_ms - queue.contract.timings.margin_s * 1000
-    wait_until(lambda: queue.store.unresolved()["now"] > latest_ms, "too little time for a repeat")
+    if restored:
+        queue.client.hset(f"job:{job.job_id}", "restored_fence", job.fence)
+    queue.wait(1001 - round(queue.contract.timings.margin_s * 1000))
     answer = queue.store.reconcile(job.job_id, "retry", actor="ada", reason="a repeat is safe", source=source)
     assert answer == ("moved", "expired")
     assert queue.record(job.job_id)["cause"] == cause

@@ -6,8 +6,11 @@ import json
 import time
 from datetime import UTC, datetime
 
+from sluicegate.errors import StoreError
 from sluicegate.job import CallKind, Outcome
-from tests.queues import OpenQueue, OpenQueueFunction
+from sluicegate.store import Store
+from tests.function_values import value_of
+from tests.queues import ClockedQueue, OpenClockedFunction, OpenQueue, OpenQueueFunction
 
 
 def test_overdue_ready_and_delayed_jobs_expire_with_their_records(queue: OpenQueue) -> None:
@@ -71,3 +74,87 @@ def test_two_sweeps_at_once_end_each_job_once(queue: OpenQueue) -> None:
     queue.accepted(deadline_s=0.5)
     time.sleep(0.15)
     assert [len(queue.store.sweep().expired) for _ in range(2)] == [1, 0]
+
+
+def test_a_sweep_ends_no_more_leases_than_its_limit_and_says_that_there_is_more(clocked: ClockedQueue) -> None:
+    for _ in range(6):
+        clocked.accepted()
+    assert len(clocked.claim(slots=6).jobs) == 6
+    clocked.wait(clocked.contract.lease_ms)
+    first, second = clocked.store.sweep(limit=5), clocked.store.sweep(limit=5)
+    assert (len(first.lost), first.more) == (5, True)
+    assert (len(second.lost), second.more) == (1, False)
+
+
+def test_no_more_are_promoted_than_the_limit(clocked: ClockedQueue) -> None:
+    for _ in range(3):
+        clocked.settle(clocked.started(), Outcome.RETRY, delay_ms=100)
+    clocked.wait(100)
+    assert [clocked.store.promote(limit=2) for _ in range(3)] == [2, 1, 0]
+
+
+def test_a_job_expires_by_the_sweep_once_less_than_the_margin_is_left(clocked: ClockedQueue) -> None:
+    clocked.accepted(deadline_s=1)
+    clocked.wait(1000 - round(clocked.contract.timings.margin_s * 1000))
+    assert clocked.store.sweep().expired == ()
+    clocked.wait(1)
+    assert len(clocked.store.sweep().expired) == 1
+
+
+def test_without_settings_nothing_is_swept_or_promoted(open_clocked: OpenClockedFunction) -> None:
+    queue = open_clocked(checked=False)
+    queue.settle(queue.started(), Outcome.RETRY, delay_ms=100)
+    queue.accepted(deadline_s=1)
+    queue.wait(1000)
+    queue.client.delete("queue:settings")
+    assert queue.store.sweep().expired == ()
+    assert queue.store.promote() == 0
+
+
+def test_an_entry_of_a_running_job_without_a_record_is_dropped(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue()
+    queue.started()
+    queue.client.zadd("running:lint-fix", {"ghost": 1})
+    queue.store.sweep()
+    assert queue.client.zscore("running:lint-fix", "ghost") is None
+    assert [entry["job"] for entry in queue.log("entry_dropped")] == ["ghost"]
+
+
+def test_where_the_numbers_agree_no_running_job_is_looked_at(queue: OpenQueue) -> None:
+    queue.started()
+    queue.client.config_resetstat()
+    queue.store.sweep()
+    assert "cmdstat_zscore" not in queue.client.info("commandstats")
+
+
+def test_of_a_long_index_each_look_takes_another_part(queue: OpenQueue) -> None:
+    def part(members: int, now_ms: int) -> list[str]:
+        queue.client.delete("long")
+        queue.client.zadd("long", {f"{n:03}": n for n in range(members)})
+        found: list[str] = value_of(queue.client, f"running_part({{ now = {now_ms} }}, 'long')")
+        return found
+
+    assert len(part(200, 0)) == 200
+    assert part(201, 0) == [f"{n:03}" for n in range(200)]
+    assert part(201, 100) == ["200"]
+
+
+def test_the_ready_are_listed_oldest_first_and_of_one_age_by_their_ids(clocked: ClockedQueue) -> None:
+    """Across classes: each has an index of its own."""
+    for job_id, job_class in (("c", "lint-fix"), ("a", "test-patch"), ("b", "lint-fix")):
+        clocked.accepted(job_class, idempotency_key=job_id)
+    clocked.wait(1)
+    clocked.accepted("refactor-plan", idempotency_key="0")
+    assert clocked.store.list_jobs("ready") == ("a", "b", "c", "0")
+    assert clocked.store.list_jobs("ready", limit=2) == ("a", "b")
+
+
+def test_a_queue_that_was_never_opened_has_no_duplicate(redis_url: str) -> None:
+    store = Store.connect(redis_url)
+    store.load()
+    try:
+        store.confirm_duplicate("k", actor="ada", note="two effects")
+    except StoreError:
+        pass
+    assert store.reconcile_log() == ()
+    store.close()

@@ -30,7 +30,7 @@ def main(words: Sequence[str] | None = None) -> int:
     asked = _parser().parse_args(words)
     sources = Sources.read()
     mutants = chosen(sources.mutants, asked)
-    campaign = Campaign(sources, mutants, asked.results, asked.processes, asked.bound)
+    campaign = Campaign(sources, mutants, asked.results, asked.processes, asked.bound, asked.go_on)
     tests = asked.tests if asked.no_pieces else [PIECES, *asked.tests]
     code = pytest.main(["-q", "-s", "-p", "no:cacheprovider", "-m", "not slow", *tests], plugins=[campaign])
     if code not in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED} or len(campaign.outcomes) < len(mutants):
@@ -109,6 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--bound", type=float, default=MOST_S, metavar="SECONDS", help="of tests to run against a mutant"
     )
+    parser.add_argument("--go-on", action="store_true", help="leave out what is known to be killed, if nothing changed")
     parser.add_argument("--no-pieces", action="store_true", help="run neither the machine nor the gate's rows")
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="FOLDER")
     parser.add_argument("--name", default="", help="of the file of results")

@@ -7,12 +7,14 @@ decides which of them run, how often and against what.
 from __future__ import annotations
 
 import hashlib
-import json
+import inspect
 import multiprocessing
+import re
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ import pytest
 
 from sluicegate import functions
 from tests.mutation.choosing import MOST_S, Chooser, Reach
+from tests.mutation.memory import Known, Reached
 from tests.mutation.mutants import Mutant
 from tests.mutation.report import Fate, Outcome
 from tests.mutation.sources import Sources
@@ -62,9 +65,18 @@ class Campaign:
     folder: Path
     processes: int = 2
     bound_s: float = MOST_S
+    goes_on: bool = False
     say: Callable[[str], None] = print_at_once
     outcomes: list[Outcome] = field(default_factory=list)
     _items: dict[str, pytest.Item] = field(default_factory=dict)
+
+    @cached_property
+    def _known(self) -> Known:
+        return Known.read(self.folder)
+
+    @cached_property
+    def _digests(self) -> dict[str, str]:
+        return {name: _digest_of(item) for name, item in self._items.items()}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -84,44 +96,56 @@ class Campaign:
         ]
 
     def _reaches(self, crew: Crew) -> dict[str, Reach]:
-        """Look at each test once, or take what was seen of it on the same library before."""
-        path = self.folder / "reach.json"
-        library = hashlib.sha256(functions.body().encode()).hexdigest()
-        known: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        seen = known.get("tests", {}) if known.get("library") == library else {}
-        digests = {name: _digest_of(self._items[name]) for name in self._usable()}
-        wanted = [name for name, digest in digests.items() if seen.get(name, {}).get("digest") != digest]
+        """Look at each test once, or take what was seen of it before."""
+        reached = Reached.read(self.folder, self.sources)
+        wanted = [name for name in self._usable() if not reached.knows(name, self._digests[name])]
         if wanted:
-            self.say(f"{len(wanted)} of {len(digests)} tests are looked at for what they reach")
+            self.say(f"{len(wanted)} of {len(self._usable())} tests are looked at for what they reach")
         begun = time.monotonic()
         for done, (task, ending) in enumerate(crew.all(Task((name,), looks=True) for name in wanted), start=1):
             (name,) = task.tests
             passed = ending.verdict is Verdict.PASSED
-            seen[name] = {"digest": digests[name], "seconds": ending.seconds, "marks": ending.marks if passed else []}
+            reached.note(name, self._digests[name], ending.seconds, ending.marks if passed else ())
             if ending.verdict is Verdict.BROKEN:
                 raise RuntimeError(f"{name}: the library with marks does not load: {ending.words}")
             if not passed:
                 self.say(f"not used, for it {ending.verdict} with marks: {name} {ending.words[-300:]}")
             if done % 50 == 0:
                 self.say(f"{done} of {len(wanted)} looked at, {time.monotonic() - begun:.0f} s")
-                _write(path, {"library": library, "tests": seen})
-        _write(path, {"library": library, "tests": seen})
-        reaches = {
-            name: Reach(name, seen[name]["seconds"], frozenset(seen[name]["marks"]))
-            for name in digests
-            if seen[name]["marks"]
-        }
+                reached.write(self.sources)
+        for name in self._usable():
+            if marks := self.sources.marks_of(_functions_named(self._items[name])):
+                reached.note(name, self._digests[name], reached.tests[name]["seconds"], marks)
+        reached.write(self.sources)
+        reaches = reached.reaches(self._usable())
         if not reaches:
             raise RuntimeError("no test reaches the functions")
         self.say(f"{len(reaches)} tests reach the functions, in {sum(one.seconds for one in reaches.values()):.0f} s")
         return reaches
 
+    def _left_to_try(self, chooser: Chooser) -> list[Mutant]:
+        """Learn from what killed before, and take over what stands, where the campaign goes on."""
+        left = []
+        for mutant in self.sources.mutants:
+            if (killer := self._known.killer(mutant)) in chooser.reaches:
+                chooser.learn(mutant, killer)
+        for mutant in self.mutants:
+            stands = self._known.standing(mutant, self.sources.digest_of(mutant), self._digests)
+            if self.goes_on and stands is not None:
+                self.outcomes.append(stands)
+            else:
+                left.append(mutant)
+        if len(left) < len(self.mutants):
+            self.say(f"{len(self.mutants) - len(left)} are known to be killed, {len(left)} are left to try")
+        return left
+
     def _try_all(self, crew: Crew, chooser: Chooser) -> None:
+        left = self._left_to_try(chooser)
         begun = time.monotonic()
 
         def tasks() -> Iterable[Task]:
-            for mutant in self.mutants:
-                chosen = chooser.tests_for(mutant, self.bound_s)
+            for mutant in left:
+                chosen = chooser.tests_for(mutant, self.bound_s, self._known.killer(mutant))
                 if not chosen:
                     self._note(Outcome(mutant, Fate.UNREACHED), begun)
                     continue
@@ -136,10 +160,12 @@ class Campaign:
                 chooser.learn(task.mutant, ending.test)
             ran = len(task.tests) if fate is Fate.SURVIVED else task.tests.index(ending.test) + 1 if ending.test else 0
             reach = len(chooser.reaching(task.mutant))
-            self._note(Outcome(task.mutant, fate, ending.test, ran, reach, ending.words[-300:]), begun)
+            words = ending.words[-300:]
+            self._note(Outcome(task.mutant, fate, ending.test, ran, reach, words, ending.seconds), begun)
 
     def _note(self, outcome: Outcome, begun: float) -> None:
         self.outcomes.append(outcome)
+        self._known.note(outcome, self.sources.digest_of(outcome.mutant), self._digests.get(outcome.test, ""))
         done = len(self.outcomes)
         if not outcome.killed:
             self.say(f"{outcome.fate} {outcome.mutant} ({outcome.ran} of {outcome.reach} tests)")
@@ -154,10 +180,10 @@ class Campaign:
         failing = {task.tests[0] for task, ending in crew.all(tasks) if ending.verdict is not Verdict.PASSED}
         for name in failing:
             self.say(f"fails on the unaltered library too, so what it killed is in doubt: {name}")
-        self.outcomes = [
-            Outcome(one.mutant, Fate.DOUBTFUL, one.test, one.ran, one.reach, one.words) if one.test in failing else one
-            for one in self.outcomes
-        ]
+        for place, one in enumerate(self.outcomes):
+            if one.test in failing:
+                self.outcomes[place] = doubtful = replace(one, fate=Fate.DOUBTFUL)
+                self._known.note(doubtful, self.sources.digest_of(one.mutant), "")
 
 
 class Crew:
@@ -248,13 +274,25 @@ def _carried_out(bench: Any, items: dict[str, pytest.Item], sources: Sources, ta
     if task.looks:
         return mapped(bench, chosen[0], sources.marked_library(), MAP_BOUND_S)
     body = sources.with_mutant(task.mutant) if task.mutant else functions.body()
-    return tried(bench, chosen, task.seconds, body)
+    begun = time.monotonic()
+    ending = tried(bench, chosen, task.seconds, body)
+    return replace(ending, seconds=time.monotonic() - begun)
+
+
+def _functions_named(item: pytest.Item) -> set[str]:
+    """Give the words in a test's source, and in that of what it calls, where it asks the library what parts are worth.
+
+    Such a part runs in a script of its own, which no mark outlives.
+    """
+    assert isinstance(item, pytest.Function)
+    module = vars(item.module)
+    if "value_of" not in module:
+        return set()
+    words = set(re.findall(r"\w+", inspect.getsource(item.function)))
+    helpers = [module[word] for word in words if inspect.isfunction(module.get(word))]
+    return words.union(*(re.findall(r"\w+", inspect.getsource(helper)) for helper in helpers))
 
 
 def _digest_of(item: pytest.Item) -> str:
-    return hashlib.sha256(item.path.read_bytes()).hexdigest()[:16]
-
-
-def _write(path: Path, body: Any) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(body), encoding="utf-8")
+    assert isinstance(item, pytest.Function)
+    return hashlib.sha256(inspect.getsource(item.function).encode()).hexdigest()[:16]

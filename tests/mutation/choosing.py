@@ -33,6 +33,7 @@ class Chooser:
     reaches: Mapping[str, Reach]
     _by_mark: dict[int, list[Reach]] = field(default_factory=dict)
     _kills: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _on_line: dict[tuple[str, str, str], dict[str, None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for reach in self.reaches.values():
@@ -42,8 +43,18 @@ class Chooser:
     def reaching(self, mutant: Mutant) -> list[Reach]:
         return self._by_mark.get(mutant.mark, [])
 
-    def tests_for(self, mutant: Mutant, most_s: float = MOST_S) -> list[Reach]:
-        """Give the tests to run, best first, as many as fit in the time; at last the last resort."""
+    def tests_for(self, mutant: Mutant, most_s: float = MOST_S, killer: str = "") -> list[Reach]:
+        """Give the tests to run, best first, as many as fit in the time; at last the last resort.
+
+        First of all the one that killed it before, and those that killed other changes of the same line.
+        """
+        before = [killer, *reversed(self._on_line.get(mutant.key[:3], {}))]
+        reaching = {one.test: one for one in self.reaching(mutant)}
+        first = [reaching[name] for name in dict.fromkeys(before) if name in reaching]
+        others = [one for one in self._ranked(mutant, most_s) if one not in first]
+        return first + others
+
+    def _ranked(self, mutant: Mutant, most_s: float) -> list[Reach]:
         most = max((self._about(reach, mutant) for reach in self.reaching(mutant)), default=1.0)
         ordered = sorted(self.reaching(mutant), key=lambda reach: -self._worth(reach, mutant, most))
         chosen: list[Reach] = []
@@ -69,6 +80,7 @@ class Chooser:
         self._kills[test, mutant.function] += 4
         self._kills[_module(test), mutant.file] += 1
         self._kills["", mutant.file] += 1
+        self._on_line.setdefault(mutant.key[:3], {})[test] = None
 
     def _worth(self, reach: Reach, mutant: Mutant, most: float) -> float:
         """Give what a second of this test is worth: how much it reaches there that few others do, and what it found."""

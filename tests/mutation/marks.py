@@ -29,6 +29,7 @@ class Outline:
     functions: list[str] = field(default_factory=list)
     marks: list[int] = field(default_factory=list)
     insertions: list[tuple[int, str]] = field(default_factory=list)
+    owners: dict[int, str] = field(default_factory=dict)  # of each mark, the function that it stands in
 
     def marked(self, source: str) -> str:
         """Give the source with its marks; the lines stay where they are."""
@@ -50,7 +51,8 @@ class _Walk:
         self.numbers = numbers
         self.outline = Outline()
         self.blocks = [_Block("")]
-        self.mark = next(numbers)
+        self.mark = 0
+        self._next_mark()
 
     def run(self) -> Outline:
         head_until = elseif_until = -1
@@ -94,12 +96,16 @@ class _Walk:
             self._mark_at(token.end)
 
     def _mark_at(self, place: int) -> None:
-        self.mark = next(self.numbers)
+        self._next_mark()
         self.outline.insertions.append((place, f" X[{self.mark}]=true; "))
 
     def _wrap(self, start: int, end: int) -> None:
-        self.mark = next(self.numbers)
+        self._next_mark()
         self.outline.insertions += [(start, f" H({self.mark},"), (end, ") ")]
+
+    def _next_mark(self) -> None:
+        self.mark = next(self.numbers)
+        self.outline.owners[self.mark] = self.blocks[-1].function
 
 
 def outline(source_tokens: tuple[Token, ...], numbers: Iterator[int]) -> Outline:

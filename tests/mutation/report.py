@@ -35,6 +35,7 @@ class Outcome:
     ran: int = 0
     reach: int = 0
     words: str = ""
+    seconds: float = 0.0
 
     @property
     def killed(self) -> bool:
@@ -109,6 +110,7 @@ class Report:
                 "ran": one.ran,
                 "reach": one.reach,
                 "words": one.words,
+                "seconds": round(one.seconds, 3),
                 "reason": self.reasons.of(one.mutant),
             }
             for one in self.outcomes

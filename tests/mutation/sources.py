@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
 import pytest
 
 from sluicegate import functions
-from tests.mutation.marks import DECLARATION, REGISTRATION
+from tests.mutation.lua import tokens
+from tests.mutation.marks import DECLARATION, REGISTRATION, Outline
 from tests.mutation.mutants import Mutant, mutants_of
 
 FOLDER = Path(functions.__file__).parent
+Function = tuple[str, str]
+Place = tuple[str, str, int]
 # Modules that read the source once, when they are imported, and under which name they keep it.
-_HOLDERS = (("tests.contract.test_queue_machine", "SOURCE"),)
+_HOLDERS = (("tests.contract.test_queue_machine", "SOURCE"), ("tests.contract.test_figures", "SOURCE"))
 
 
 @dataclass(frozen=True)
@@ -25,6 +30,10 @@ class Sources:
     files: dict[str, str]
     marked: dict[str, str]
     mutants: tuple[Mutant, ...]
+    # Of each mark, its place: (file, function, how many of the function stand before it).
+    places: dict[int, Place] = field(default_factory=dict)
+    # Of each function, a fingerprint of its tokens.
+    digests: dict[Function, str] = field(default_factory=dict)
 
     @classmethod
     def read(cls) -> Sources:
@@ -32,11 +41,23 @@ class Sources:
         files = {path.name: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.lua"))}
         marked: dict[str, str] = {}
         mutants: list[Mutant] = []
+        places: dict[int, Place] = {}
+        digests: dict[Function, str] = {}
         for name, text in files.items():
             found, outlined = mutants_of(name, text, numbers)
             marked[name] = outlined.marked(text)
             mutants += found
-        return cls(files, marked, tuple(mutants))
+            places |= _places(name, outlined)
+            digests |= _digests(name, text, outlined)
+        return cls(files, marked, tuple(mutants), places, digests)
+
+    def marks_of(self, names: set[str]) -> tuple[int, ...]:
+        """Give the marks of all functions that have one of these names, whatever table they are in."""
+        return tuple(mark for mark, (_, function, _) in self.places.items() if function.rpartition(".")[2] in names)
+
+    def digest_of(self, mutant: Mutant) -> str:
+        """Give the fingerprint of the function that a mutant is in."""
+        return self.digests[mutant.file, mutant.function]
 
     def marked_library(self) -> str:
         """Give the library with every mark in it.
@@ -53,6 +74,24 @@ class Sources:
         """Give the body of the library with one change in it."""
         text = self.files[mutant.file]
         return _replaced(functions.body(), text, mutant.altered(text))
+
+
+def _places(file: str, outlined: Outline) -> dict[int, Place]:
+    met: Counter[str] = Counter()
+    places = {}
+    for mark, function in sorted(outlined.owners.items()):
+        places[mark] = (file, function or "-", met[function])
+        met[function] += 1
+    return places
+
+
+def _digests(file: str, text: str, outlined: Outline) -> dict[Function, str]:
+    words: dict[str, list[str]] = {}
+    for token, function in zip(tokens(text), outlined.functions, strict=True):
+        words.setdefault(function or "-", []).append(token.text)
+    return {
+        (file, function): hashlib.sha256(" ".join(each).encode()).hexdigest()[:16] for function, each in words.items()
+    }
 
 
 def _replaced(body: str, text: str, other: str) -> str:

@@ -18,7 +18,9 @@ import redis
 from _pytest.runner import runtestprotocol  # what re-running plugins use too: one test with all its fixtures
 
 from drill.server import QueueServer
-from sluicegate import functions
+from sluicegate import functions, observed
+from sluicegate.telemetry import Telemetry
+from tests.machine.figures import ClockedReader
 from tests.mutation.marks import FUNCTION
 from tests.mutation.sources import use, use_library
 
@@ -85,6 +87,7 @@ def mapped(bench: Bench, item: pytest.Item, library: str, bound_s: float) -> End
 
     def work(say: Say) -> None:
         use_library(library)
+        _read_by_the_library()
         _run(bench, [item], say, marked=True)
 
     return _in_a_process(bench, work, {item.nodeid: bound_s})
@@ -129,6 +132,22 @@ def _marks(url: str) -> list[int]:
             return sorted(int(number) for number in client.fcall(FUNCTION, 0))
         except redis.RedisError:
             return []
+
+
+def _read_by_the_library() -> None:
+    """Let figures be read by the library's function: marks in a script of its own would be gone with it."""
+    patch = pytest.MonkeyPatch()
+
+    def init(self: Any, client: Any, url: str, source: str) -> None:
+        self._client = client
+
+    def observe(self: Any) -> Telemetry:
+        text = self._client.fcall(functions.function_name("observe"), 1, "control:gate", "", "0", "{}")
+        return observed.telemetry(json.loads(text), "default")
+
+    patch.setattr(ClockedReader, "__init__", init)
+    patch.setattr(ClockedReader, "observe", observe)
+    patch.setattr(ClockedReader, "close", lambda self: None)
 
 
 def _leave_the_server_alone(server: QueueServer) -> None:
