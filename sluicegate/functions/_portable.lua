@@ -52,7 +52,7 @@ local function hset(key, map)
     flat[#flat + 1] = name
     flat[#flat + 1] = value
   end
-  if #flat > 0 then redis.call('HSET', key, unpack(flat)) end
+  redis.call('HSET', key, unpack(flat))
 end
 
 -- Where a job goes: nobody knows what became of one that ran. suspect: nor of a pending one that is unsafe to repeat.
