@@ -20,7 +20,7 @@ from sluicegate.job import CallKind, Outcome
 from sluicegate.producer import Deferred, Producer
 from sluicegate.store import Store
 from tests.lossy import LossyRelay, connected
-from tests.queues import OpenQueue, OpenQueueFunction, contract_of, wait_until
+from tests.queues import ClockedQueue, OpenQueue, OpenQueueFunction, contract_of, wait_until
 from tests.servers import MakeServer
 
 
@@ -402,3 +402,18 @@ def test_the_share_that_is_admitted_is_told_with_ramp_closing_and_silence(open_q
     queue.store.order("reject", "ada", "test")
     queue.client.set("control:seen", int(queue.store.observe().at_ms))
     assert queue.store.observe().gate.admission_ratio == 0
+
+
+def test_a_refusal_stands_until_the_very_instant_at_which_it_comes_due(clocked: ClockedQueue) -> None:
+    clocked.store.order("reject", "ada", "a test")
+    refused = clocked.submit(idempotency_key="k")
+    assert (refused.accepted, refused.reason) == (False, "admission_closed")
+    retry_ms = round(clocked.contract.timings.closed_retry_s * 1000)
+    clocked.store.order("open", "ada", "a test")
+    clocked.clock.now_us = clocked.clock.now_us // 1000 * 1000
+    decided_ms = int(clocked.client.hget("job:k", "decided_at"))
+    clocked.wait(decided_ms + retry_ms - clocked.clock.now_ms - 1)
+    again = clocked.submit(idempotency_key="k")
+    assert (again.accepted, again.replayed, again.retry_after_s) == (False, True, 0.001)
+    clocked.wait(1)
+    assert clocked.submit(idempotency_key="k").accepted

@@ -13,7 +13,7 @@ from sluicegate.errors import StoreUnavailable
 from sluicegate.job import CallKind, Outcome
 from sluicegate.store import Store
 from tests.lossy import LossyRelay, connected
-from tests.queues import OpenQueue, OpenQueueFunction, wait_until
+from tests.queues import ClockedQueue, OpenQueue, OpenQueueFunction, wait_until
 from tests.recovery import Recovery
 
 
@@ -244,3 +244,11 @@ def test_a_job_is_handed_out_with_the_effects_of_its_class(open_queue: OpenQueue
         queue.accepted(name, deadline_s=30)
         effects[name] = queue.claimed().effects
     assert effects == {"send-mail": "unsafe", "lint-fix": "keyed", "no-such": "keyed"}
+
+
+@pytest.mark.parametrize(("short_of_it_ms", "started"), [(0, True), (1, False)])
+def test_a_job_with_just_the_margin_left_is_started(clocked: ClockedQueue, short_of_it_ms: int, started: bool) -> None:
+    clocked.accepted(deadline_s=1)
+    clocked.wait(1000 - round(clocked.contract.timings.margin_s * 1000) + short_of_it_ms)
+    claimed = clocked.claim()
+    assert (len(claimed.jobs), len(claimed.expired)) == (int(started), int(not started))

@@ -24,7 +24,7 @@ from tests.machine.figures import ClockedReader
 from tests.mutation.marks import FUNCTION
 from tests.mutation.sources import use, use_library
 
-_FIRST_S = 20.0  # what a test may take at the least before it counts as one that never ends
+_FIRST_S = 10.0  # what a test may take at the least before it counts as one that never ends
 
 
 Say = Callable[[dict[str, Any]], None]
