@@ -183,6 +183,13 @@ def open_queue(redis_url: str) -> Iterator[OpenQueueFunction]:
         yield opened
 
 
+@pytest.fixture
+def client(redis_url: str) -> Iterator[Any]:
+    """Return a plain client of an empty server, once each kind; it decodes answers."""
+    with redis.Redis.from_url(redis_url, decode_responses=True) as plain:
+        yield plain
+
+
 OpenClockedFunction = Callable[..., ClockedQueue]
 
 

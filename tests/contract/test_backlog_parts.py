@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import Any
 
 import pytest
-import redis
 
 from tests.function_values import worth
 
@@ -13,54 +12,54 @@ NOW_MS = 1_800_000_000_000
 
 
 @pytest.fixture
-def client(redis_url: str) -> Iterator[redis.Redis]:
-    with redis.Redis.from_url(redis_url, decode_responses=True) as plain:
-        plain.sadd("queue:pairs", "short:-", "long:-")
-        yield plain
+def client(client: Any) -> Any:
+    client.sadd("queue:pairs", "short:-", "long:-")
+    return client
 
 
 def frame(dispatch: str) -> str:
     """Give a call's frame: two slots, a margin of 400 ms, a reserve of 500 ms, and 100 and 200 ms a job."""
     return (
         f"local q = {{ p = '', now = {NOW_MS}, s = {{ backlog_limit = 0.5, dispatch = '{dispatch}', max_running = 2,"
-        " prediction_min_completions = 20, expected_service_ms = 1, timings = { margin_ms = 400 }, cost_classes = {}, classes = {"
+        " prediction_min_completions = 20, expected_service_ms = 1, timings = { margin_ms = 400 },"
+        " cost_classes = {}, classes = {"
         " short = { deadline_ms = 1400, share = 0.5, expected_service_ms = 100 },"
         " long = { deadline_ms = 5000, share = 0.5, expected_service_ms = 200 } } } } local load = {} "
     )
 
 
-def full(client: redis.Redis, dispatch: str, waiting: int, in_ms: int, job_class: str = "short") -> bool:
+def full(client: Any, dispatch: str, waiting: int, in_ms: int, job_class: str = "short") -> bool:
     """Ask whether a class with so many waiting takes no more of a deadline that is so far away."""
     asked = f"B.full(q, load, '{job_class}', {waiting}, {NOW_MS + in_ms})"
     return worth(client, f"{frame(dispatch)} return {asked}") is True
 
 
-def fill(client: redis.Redis, key: str, many: int, in_ms: int) -> None:
+def fill(client: Any, key: str, many: int, in_ms: int) -> None:
     client.delete(key)
     client.zadd(key, {f"{key}-{n}": NOW_MS + in_ms for n in range(many)})
 
 
 @pytest.mark.parametrize("dispatch", ["fifo", "edf"])
-def test_a_class_is_full_where_its_jobs_would_eat_into_the_reserve(client: redis.Redis, dispatch: str) -> None:
+def test_a_class_is_full_where_its_jobs_would_eat_into_the_reserve(client: Any, dispatch: str) -> None:
     assert [full(client, dispatch, waiting, 1400) for waiting in (0, 5, 6)] == [False, False, True]
     # Without anything waiting there is no wait, however little is left.
     assert [full(client, dispatch, waiting, 700) for waiting in (0, 1)] == [False, True]
 
 
 @pytest.mark.parametrize("dispatch", ["fifo", "edf"])
-def test_nothing_left_is_too_late_for_every_class(client: redis.Redis, dispatch: str) -> None:
+def test_nothing_left_is_too_late_for_every_class(client: Any, dispatch: str) -> None:
     for job_class in ("short", "undeclared"):
         assert [full(client, dispatch, 0, in_ms, job_class) for in_ms in (399, 400, 401)] == [True, True, False]
     assert not full(client, dispatch, 1000, 401, "undeclared")
 
 
-def test_by_age_no_class_counts_on_more_time_than_the_shortest_has(client: redis.Redis) -> None:
+def test_by_age_no_class_counts_on_more_time_than_the_shortest_has(client: Any) -> None:
     assert [full(client, "fifo", waiting, 5000, "long") for waiting in (2, 3)] == [False, True]
     assert [full(client, "edf", waiting, 5000, "long") for waiting in (3, 20, 21)] == [False, False, True]
 
 
 @pytest.mark.parametrize("index", ["queue:ready:short:-", "queue:delayed:short"])
-def test_by_deadline_what_is_due_before_must_fit_into_all_slots(client: redis.Redis, index: str) -> None:
+def test_by_deadline_what_is_due_before_must_fit_into_all_slots(client: Any, index: str) -> None:
     for many, too_much in ((10, False), (11, True)):
         fill(client, index, many, 1400)
         assert full(client, "edf", 0, 1400) is too_much
@@ -70,7 +69,7 @@ def test_by_deadline_what_is_due_before_must_fit_into_all_slots(client: redis.Re
 
 
 @pytest.mark.parametrize("index", ["queue:ready:long:-", "queue:delayed:long"])
-def test_by_deadline_what_is_due_by_the_end_of_a_longer_class_must_fit_too(client: redis.Redis, index: str) -> None:
+def test_by_deadline_what_is_due_by_the_end_of_a_longer_class_must_fit_too(client: Any, index: str) -> None:
     for many, too_much in ((41, False), (42, True)):
         fill(client, index, many, 5000)
         assert full(client, "edf", 0, 1400) is too_much
@@ -80,19 +79,19 @@ def test_by_deadline_what_is_due_by_the_end_of_a_longer_class_must_fit_too(clien
     assert not full(client, "edf", 0, 5000, "long")
 
 
-def test_what_a_call_accepts_counts_for_its_next_job(client: redis.Redis) -> None:
+def test_what_a_call_accepts_counts_for_its_next_job(client: Any) -> None:
     fill(client, "queue:ready:short:-", 9, 1400)
     ask = f"B.full(q, load, 'short', 0, {NOW_MS + 1400})"
     take = f"B.take(q, load, 'short', {NOW_MS + 1400})"
     later = f"B.take(q, load, 'short', {NOW_MS + 1401})"
-    body = f"{frame('edf')} local first = {ask} {later} {take} local second = {ask} {take} return {{ first, second, {ask} }}"
-    assert worth(client, body) == [False, False, True]
+    thrice = f"local first = {ask} {later} {take} local second = {ask} {take} return {{ first, second, {ask} }}"
+    assert worth(client, f"{frame('edf')} {thrice}") == [False, False, True]
     # The same where nobody had asked before.
     body = f"{frame('edf')} {later} {take} local second = {ask} {take} return {{ second, {ask} }}"
     assert worth(client, body) == [False, True]
 
 
-def test_what_is_due_is_counted_once_a_call(client: redis.Redis) -> None:
+def test_what_is_due_is_counted_once_a_call(client: Any) -> None:
     ask = f"B.full(q, load, 'short', 0, {NOW_MS + 1400})"
     client.config_resetstat()
     worth(client, f"{frame('edf')} return {ask}")

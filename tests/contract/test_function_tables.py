@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
-
-import pytest
-import redis
 
 from sluicegate import functions, keys
 from sluicegate.gate import DrainState, PinReason, RollbackReason, Runbook
@@ -22,17 +18,11 @@ from tests.function_values import value_of
 _BUILT = {"queue:"}
 
 
-@pytest.fixture
-def client(redis_url: str) -> Iterator[redis.Redis]:
-    with redis.Redis.from_url(redis_url, decode_responses=True) as plain:
-        yield plain
-
-
 def lua_source() -> str:
     return functions.body()
 
 
-def test_job_moves_are_the_same(client: redis.Redis) -> None:
+def test_job_moves_are_the_same(client: Any) -> None:
     moves = value_of(client, "JOB_MOVES")
 
     assert {state: set(following) for state, following in moves.items()} == {
@@ -40,15 +30,15 @@ def test_job_moves_are_the_same(client: redis.Redis) -> None:
     }
 
 
-def test_the_calls_that_may_have_happened_are_the_same(client: redis.Redis) -> None:
+def test_the_calls_that_may_have_happened_are_the_same(client: Any) -> None:
     assert set(value_of(client, "AMBIGUOUS")) == {kind.value for kind in AMBIGUOUS}
 
 
-def test_tightness_is_the_same(client: redis.Redis) -> None:
+def test_tightness_is_the_same(client: Any) -> None:
     assert value_of(client, "TIGHTNESS") == {state.value: state.tightness for state in DrainState}
 
 
-def test_the_closed_sets_of_the_gate_are_the_same(client: redis.Redis) -> None:
+def test_the_closed_sets_of_the_gate_are_the_same(client: Any) -> None:
     assert set(value_of(client, "ROLLBACK_REASONS")) == {reason.value for reason in RollbackReason}
     assert set(value_of(client, "PINS")) == {pin.value for pin in PinReason}
     assert set(value_of(client, "RUNBOOKS")) == {runbook.value for runbook in Runbook}
@@ -89,7 +79,7 @@ def test_the_functions_use_the_keys_that_keys_names_and_no_other() -> None:
     assert {max((f for f in keys.FAMILIES if name.startswith(f)), key=len) for name in of_family} == set(keys.FAMILIES)
 
 
-def test_the_lists_of_keys_that_init_and_snapshot_walk_hold_nothing_else(client: redis.Redis) -> None:
+def test_the_lists_of_keys_that_init_and_snapshot_walk_hold_nothing_else(client: Any) -> None:
     named = {value for name, value in vars(keys).items() if name.isupper() and isinstance(value, str)}
 
     assert set(value_of(client, "TRACES")) <= named
@@ -97,7 +87,7 @@ def test_the_lists_of_keys_that_init_and_snapshot_walk_hold_nothing_else(client:
     assert set(value_of(client, "CONTAINERS")) <= named
 
 
-def test_the_gates_record_has_the_fields_of_the_table(client: redis.Redis) -> None:
+def test_the_gates_record_has_the_fields_of_the_table(client: Any) -> None:
     fields = value_of(client, "GATE_FIELDS")
 
     assert len(fields) == len(set(fields))

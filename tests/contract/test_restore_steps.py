@@ -20,9 +20,9 @@ def begin(queue: ClockedQueue, store: Store | None = None, restore: str = "r1", 
     """Begin a restore of a snapshot of this instant with another contract than the queue's."""
     other = contract_of(max_running=7)
     wish = {
-        "restore": restore, "actor": "bob", "reason": "lost", "take_over": False, "dry": False, "at": queue.clock.now_ms,
-        "epoch": "5", "contract": other.for_redis(), "digest": other.digest(), "classes": [], "costs": [], "confirmed": 0,
-        "acknowledged": 0, "kill": "", "endpoint": {},
+        "restore": restore, "actor": "bob", "reason": "lost", "take_over": False, "dry": False,
+        "at": queue.clock.now_ms, "epoch": "5", "contract": other.for_redis(), "digest": other.digest(), "classes": [],
+        "costs": [], "confirmed": 0, "acknowledged": 0, "kill": "", "endpoint": {},
     }  # fmt: skip
     return (store or queue.store).restore_begin(wish | changes)
 
@@ -137,7 +137,7 @@ def test_a_contract_that_is_none_opens_nothing(lost: ClockedQueue) -> None:
 
 def test_what_the_contract_in_force_does_not_declare_is_named(open_clocked: OpenClockedFunction) -> None:
     strict = open_clocked()
-    known = {"classes": ["lint-fix"], "costs": ["-", "browser"], "dry": True}
+    known: dict[str, Any] = {"classes": ["lint-fix"], "costs": ["-", "browser"], "dry": True}
     assert begin(strict, **known)["answer"] == "live"
     assert begin(strict, **known | {"classes": ["lint-fix", "other"]}) == {"answer": "undeclared", "why": "other"}
     assert begin(strict, **known | {"costs": ["-", "gpu"]}) == {"answer": "undeclared", "why": "gpu"}

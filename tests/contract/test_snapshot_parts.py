@@ -3,36 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import redis
 
 from tests.function_values import value_of, worth
 from tests.queues import OpenQueue
 
 NOW_MS = 1_800_000_000_000
 FRAME = (
-    f"local q = {{ p = '', now = {NOW_MS}, us = {NOW_MS}000, v = {{}}, a = {{}}, s = {{ classes = {{}}, cost_classes = {{}},"
-    " timings = { refusal_retention_ms = 1000, overloaded_retry_ms = 30, class_limit_retry_ms = 15, closed_retry_ms = 40 } } }"
+    f"local q = {{ p = '', now = {NOW_MS}, us = {NOW_MS}000, v = {{}}, a = {{}}, s = {{"
+    " classes = {}, cost_classes = {}, timings = { refusal_retention_ms = 1000, overloaded_retry_ms = 30,"
+    " class_limit_retry_ms = 15, closed_retry_ms = 40 } } }"
 )
 
 
 @pytest.fixture
-def client(redis_url: str) -> Iterator[redis.Redis]:
-    with redis.Redis.from_url(redis_url, decode_responses=True) as plain:
-        plain.sadd("queue:pairs", "c:-")
-        yield plain
+def client(client: Any) -> Any:
+    client.sadd("queue:pairs", "c:-")
+    return client
 
 
-def after(client: redis.Redis, member: str, score: str, limit: int = 9) -> list[str]:
+def after(client: Any, member: str, score: str, limit: int = 9) -> list[str]:
     """Give the members that a range has which goes on from there."""
     flat = value_of(client, f"range_after('z', {{ member = '{member}', score = '{score}' }}, {limit})")
     return flat[::2] if flat else []
 
 
-def test_a_range_goes_on_behind_its_last_member_wherever_that_went(client: redis.Redis) -> None:
+def test_a_range_goes_on_behind_its_last_member_wherever_that_went(client: Any) -> None:
     client.zadd("z", {"a": 1, "b": 2, "c": 2, "d": 3, "e": 4})
     assert value_of(client, "range_after('z', nil, 2)") == ["a", "1", "b", "2"]
     assert after(client, "b", "2") == ["c", "d", "e"]
@@ -44,19 +42,19 @@ def test_a_range_goes_on_behind_its_last_member_wherever_that_went(client: redis
     assert after(client, "e", "4") == []
 
 
-def job(client: redis.Redis, job_id: str, score: int, *, size: int = 1, **more: str) -> None:
+def job(client: Any, job_id: str, score: int, *, size: int = 1, **more: str) -> None:
     client.hset(f"job:{job_id}", mapping={"state": "ready", "class": "c", "admitted_at": "1", **more})
     client.set(f"payload:{job_id}", "x" * size)
     client.zadd("queue:fifo:c:-", {job_id: score})
 
 
-def rows(client: redis.Redis, command: str, width: int) -> tuple[list[str], list[list[str]]]:
+def rows(client: Any, command: str, width: int) -> tuple[list[str], list[list[str]]]:
     """Give where a call would go on, and its rows."""
     flat = worth(client, f"{FRAME} q.v = {{ '', '0', 'queue:fifo:c:-', '', '' }} return commands.{command}(q)")
     return flat[:2], [flat[at : at + width] for at in range(2, len(flat), width)]
 
 
-def test_rows_are_those_of_open_jobs_and_go_on_behind_the_others_too(client: redis.Redis) -> None:
+def test_rows_are_those_of_open_jobs_and_go_on_behind_the_others_too(client: Any) -> None:
     job(client, "a", 1)
     job(client, "b", 2, state="succeeded")
     job(client, "c", 3, canary="run")
@@ -70,29 +68,29 @@ def test_rows_are_those_of_open_jobs_and_go_on_behind_the_others_too(client: red
 
 
 @pytest.mark.parametrize(("size", "first"), [(131_072, 2), (131_071, 3)])
-def test_a_call_ends_with_the_payload_that_fills_it(client: redis.Redis, size: int, first: int) -> None:
+def test_a_call_ends_with_the_payload_that_fills_it(client: Any, size: int, first: int) -> None:
     for number in range(3):
         job(client, f"j{number}", number, size=size)
     goes_on, found = rows(client, "snapshot_rows", 4)
     assert (goes_on[0], len(found)) == (f"j{first - 1}", first)
 
 
-def test_a_container_that_no_snapshot_has_is_an_error(client: redis.Redis) -> None:
+def test_a_container_that_no_snapshot_has_is_an_error(client: Any) -> None:
     error = worth(client, f"{FRAME} q.v[3] = 'queue:canary' local _, e = pcall(next_of, q, 5) return e")
     assert error.endswith("no container queue:canary")
 
 
-def test_an_empty_container_ends_at_once(client: redis.Redis) -> None:
+def test_an_empty_container_ends_at_once(client: Any) -> None:
     assert rows(client, "snapshot_rows", 4) == (["", ""], [])
 
 
-def refusals(client: redis.Redis, horizon: int, after: str = "nil") -> Any:
+def refusals(client: Any, horizon: int, after: str = "nil") -> Any:
     return worth(
         client, f"{FRAME} q.a = {{ horizon = {horizon}, after = {after} }} return commands.snapshot_refusals(q)"
     )
 
 
-def test_refusals_are_read_up_to_the_horizon_and_no_record_but_theirs(client: redis.Redis) -> None:
+def test_refusals_are_read_up_to_the_horizon_and_no_record_but_theirs(client: Any) -> None:
     for key, lapses, state in (("a", 10, "refused"), ("b", 20, "ready"), ("c", 30, "refused"), ("d", 31, "refused")):
         client.hset(f"job:{key}", mapping={"state": state, "reason": key})
         client.zadd("queue:refusals", {key: lapses})
@@ -105,18 +103,18 @@ def test_refusals_are_read_up_to_the_horizon_and_no_record_but_theirs(client: re
     assert [row["key"] for row in refusals(client, 31, "{ member = 'a', score = '10' }")["rows"]] == ["c", "d"]
 
 
-def test_records_are_given_of_whatever_is_there_with_a_score_while_open(client: redis.Redis) -> None:
+def test_records_are_given_of_whatever_is_there_with_a_score_while_open(client: Any) -> None:
     job(client, "a", 7)
     client.hset("job:b", mapping={"state": "succeeded", "class": "c", "admitted_at": "1"})
     found = worth(client, f"{FRAME} q.a.ids = {{ 'gone', 'a', 'b' }} return commands.records(q)")["jobs"]
     assert [(one["id"], one.get("score")) for one in found] == [("a", "7"), ("b", None)]
 
 
-def head(client: redis.Redis, settings: str = "q.s") -> Any:
+def head(client: Any, settings: str = "q.s") -> Any:
     return worth(client, f"{FRAME} q.s = {settings} return commands.snapshot(q)")
 
 
-def test_the_head_knows_when_every_refusal_of_now_has_lapsed(client: redis.Redis) -> None:
+def test_the_head_knows_when_every_refusal_of_now_has_lapsed(client: Any) -> None:
     job(client, "a", 1)
     assert head(client)["horizon"] == NOW_MS + 1040
     assert head(client)["containers"] == {
@@ -126,14 +124,14 @@ def test_the_head_knows_when_every_refusal_of_now_has_lapsed(client: redis.Redis
     assert (bare["horizon"], bare["digest"], bare["contract"], bare["pin"]) == (NOW_MS, "", "", "uninitialised")
 
 
-def container(client: redis.Redis, *fields: str | None) -> str | None:
+def container(client: Any, *fields: str | None) -> str | None:
     """Name the container for a record's state, class, cost and canary, in this order."""
     words = ", ".join("false" if one is None else f"'{one}'" for one in fields)
     found: str | None = value_of(client, f"container_of({{ {words} }}) or cjson.null")
     return found
 
 
-def test_an_open_record_belongs_into_the_container_of_its_state(client: redis.Redis) -> None:
+def test_an_open_record_belongs_into_the_container_of_its_state(client: Any) -> None:
     assert container(client, "ready", "c", "gpu", None) == "queue:fifo:c:gpu"
     assert container(client, "ready", "c", None, "") == "queue:fifo:c:-"
     assert container(client, "ready", None, None, None) == "queue:fifo::-"
@@ -151,15 +149,15 @@ def test_the_keys_of_other_queues_are_not_even_asked_for_their_type(queue: OpenQ
         queue.client.set(f"{{mail}}:job:{number}", "x")
     queue.client.config_resetstat()
     queue.store.strange_keys()
-    own = len([key for key in queue.client.keys() if not key.startswith("{")])
+    own = len([key for key in queue.client.scan_iter() if not key.startswith("{")])
     assert queue.client.info("commandstats")["cmdstat_type"]["calls"] == own
 
 
-def test_a_name_with_signs_of_a_pattern_means_itself(client: redis.Redis) -> None:
+def test_a_name_with_signs_of_a_pattern_means_itself(client: Any) -> None:
     assert value_of(client, "quoted('{a*b?c[d]^e-f\\\\g}')") == "{a\\*b\\?c\\[d\\]\\^e\\-f\\\\g}"
 
 
-def test_a_name_has_the_type_of_its_name_or_of_its_family(client: redis.Redis) -> None:
+def test_a_name_has_the_type_of_its_name_or_of_its_family(client: Any) -> None:
     families = "{ { 'run:', ':journal', 'stream' }, { 'run:', '', 'hash' } }"
     types = [
         value_of(client, f"wanted_type('{name}', {{ kill = 'string' }}, {families}) or 'none'")
@@ -168,7 +166,7 @@ def test_a_name_has_the_type_of_its_name_or_of_its_family(client: redis.Redis) -
     assert types == ["string", "hash", "stream", "none", "none"]
 
 
-def test_old_keys_are_known_by_their_names(client: redis.Redis) -> None:
+def test_old_keys_are_known_by_their_names(client: Any) -> None:
     client.hset("idem:k", "fp", "f")
     client.hset("idem:theirs", "other", "f")
 

@@ -37,8 +37,11 @@ class Sources:
 
     @classmethod
     def read(cls) -> Sources:
+        return cls.of({path.name: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.lua"))})
+
+    @classmethod
+    def of(cls, files: dict[str, str]) -> Sources:
         numbers = count(1)
-        files = {path.name: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.lua"))}
         marked: dict[str, str] = {}
         mutants: list[Mutant] = []
         places: dict[int, Place] = {}

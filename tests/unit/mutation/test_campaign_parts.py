@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutation.choosing import PIECES, Chooser, Reach
+from tests.mutation.memory import Known, Reached
 from tests.mutation.mutants import mutants_of
 from tests.mutation.reasons import Reasons
 from tests.mutation.report import Fate, Outcome, Report
@@ -107,3 +108,57 @@ def test_a_reason_that_says_nothing_is_refused(tmp_path: Path) -> None:
 
 def test_every_listed_reason_has_its_mutant() -> None:
     assert Reasons.read().without_mutant(Sources.read().mutants) == []
+
+
+SOURCE = "function f() if a then b() end end\nfunction T.g() if c then d() end end"
+
+
+def sources_of(text: str) -> Sources:
+    return Sources.of({"one.lua": text})
+
+
+def test_what_a_test_reaches_is_known_though_other_functions_change(tmp_path: Path) -> None:
+    before = sources_of(SOURCE)
+    f, g = before.marks_of({"f"}), before.marks_of({"g"})
+    reached = Reached.read(tmp_path, before)
+    reached.note("in f", "d", 0.1, f[:1])
+    reached.note("in g", "d", 0.1, g[:1])
+    reached.write(before)
+
+    after = sources_of(f"local x\n{SOURCE}".replace("if a then", "if a and e then"))
+    reaches = Reached.read(tmp_path, after).reaches(["in f", "in g"])
+
+    # Of a function that changed, all of it counts as reached.
+    assert reaches["in f"].marks == frozenset(after.marks_of({"f"}))
+    assert reaches["in g"].marks == frozenset(after.marks_of({"g"})[:1])
+    assert Reached.read(tmp_path, after).knows("in f", "d")
+    assert not Reached.read(tmp_path, after).knows("in f", "e")
+
+
+def test_a_kill_stands_while_its_function_and_its_test_are_the_same(tmp_path: Path) -> None:
+    Known.read(tmp_path).note(outcome(Fate.KILLED), "function 1", "test 1")
+    known = Known.read(tmp_path)
+
+    assert known.killer(MUTANT) == "a test"
+    assert known.standing(MUTANT, "function 1", {"a test": "test 1"}) == outcome(Fate.KILLED)
+    assert known.standing(MUTANT, "function 2", {"a test": "test 1"}) is None
+    assert known.standing(MUTANT, "function 1", {"a test": "test 2"}) is None
+    assert known.standing(MUTANT, "function 1", {}) is None
+
+
+def test_a_survivor_never_stands(tmp_path: Path) -> None:
+    known = Known.read(tmp_path)
+    known.note(outcome(Fate.KILLED), "f", "t")
+    known.note(outcome(Fate.SURVIVED), "f", "t")
+    assert Known.read(tmp_path).standing(MUTANT, "f", {"a test": "t"}) is None
+    assert Known.read(tmp_path).killer(MUTANT) == ""
+
+
+def test_the_test_that_killed_it_before_comes_first_and_then_those_of_its_line() -> None:
+    chooser = Chooser(
+        {name: reach(name, seconds) for name, seconds in (("quick", 0.1), ("killer", 2.0), ("line", 3.0))}
+    )
+    assert chosen(chooser)[0] == "quick"
+    chooser.learn(replace(MUTANT, mutation="another", function=MUTANT.function), "line")
+    assert [one.test for one in chooser.tests_for(MUTANT, 10, "killer")] == ["killer", "line", "quick"]
+    assert [one.test for one in chooser.tests_for(MUTANT, 10, "gone")] == ["line", "quick", "killer"]
