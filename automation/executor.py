@@ -1,29 +1,31 @@
-"""Carry out the live run, one look at a time, under its fence; any executor goes on where one stopped (contract §7)."""
+"""Carry out live runs, a look at a time, under their fences; any executor goes on where one stopped (contract §7)."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping
 
 import structlog
 
+from automation.conclusions import Conclusions
+from automation.evidence import Prometheus
 from automation.looping import Loop
 from automation.metrics import AutomationMetrics
-from automation.names import process_id, request_id
+from automation.names import process_id
+from automation.owner import Owner
 from automation.place import Place
-from automation.steps import STEPS
-from automation.turn import Done, Ended, Failed, Fenced, Progress, Turn, Wait, commit_once
+from automation.steps import runners
+from automation.steps.reconcile import Reconciling
+from automation.turn import Failed, Fenced, Progress, Turn, Wait
 from runbooks.context import Context
 from runbooks.model import OnTimeout, Runbook, RunCause, Step
 from sluicegate.all_queues import AllQueues, Standing
 from sluicegate.clock import Clock
 from sluicegate.gate import Runbook as LockHolder
-from sluicegate.replies import RunClaim, RunHistory, RunRecord
+from sluicegate.replies import RunHistory, RunRecord
 from sluicegate.run_journal import Phase
 from sluicegate.settings import Settings
 from sluicegate.store import Store
-from sluicegate.telemetry import Telemetry
 
 log = structlog.get_logger(__name__)
 
@@ -32,10 +34,15 @@ _RENEWALS_A_LEASE = 4
 RECOVERY = LockHolder.DRAIN_AND_RECOVER.value
 # These end themselves by their own gates, whose bounds are the same as the step's time.
 _GATED = frozenset({"canary", "burn_down", "reopen"})
+# These go on being measured while a person holds the run.
+_MEASURED = _GATED | {"wait_for", "approve"}
 
 
 class Executor:
-    """Own the live run's lease and advance its steps; journal and effect are one function each."""
+    """Own the live runs' leases and advance their steps; journal and effect are one function each.
+
+    The run that holds the queue's lock has a loop of its own, so that none of those beside it can hold it up.
+    """
 
     def __init__(
         self,
@@ -53,14 +60,17 @@ class Executor:
         self._clock = clock
         self._runbooks = runbooks
         self._metrics = metrics
+        self._conclusions = Conclusions(store, metrics)
+        self._runner = runners(Reconciling(store, settings.reconcile))
+        self._prometheus = Prometheus(settings.automation.prometheus_url)
         self.name = process_id("executor")
-        self._run, self._fence = "", ""
-        self._said = ""
-        # A look and a renewal that claim at once would take the run from each other.
-        self._claiming = asyncio.Lock()
+        self._lock = Owner(store, self.name)
+        self._besides: dict[str, Owner] = {}
+        self._live_besides: tuple[str, ...] = ()
         lease_s = settings.contract.timings.run_lease_s
         self._loops = (
             Loop("executor", _LOOK_EVERY_S, self.look),
+            Loop("executor-beside", _LOOK_EVERY_S, self.look_beside),
             Loop("executor-lease", lease_s / _RENEWALS_A_LEASE, self._renew),
         )
 
@@ -73,77 +83,84 @@ class Executor:
             await loop.stop()
 
     async def look(self) -> None:
-        """Own the live run if it is free or mine, and advance it by one look."""
-        claim = await self._claim()
+        """Own the run that holds the lock if it is free or mine, and advance it by one look."""
+        await self._look(self._lock)
+
+    async def look_beside(self) -> None:
+        """Do the same for each run beside it that was seen with the last look."""
+        for name in self._live_besides:
+            owner = self._besides.setdefault(name, Owner(self._store, self.name, name))
+            await self._look(owner)
+
+    async def _look(self, owner: Owner) -> None:
+        claim = await owner.claim()
+        if owner is self._lock and (claim.owned or claim.run is None):
+            await self._place.keep(claim.run.run_id if claim.run is not None else "")
+        self._live_besides = claim.besides
+        self._metrics.executor_seen.labels(self._settings.queue).set(self._clock.now_ms() / 1000)
         if claim.run is None or not claim.owned:
             return
         history = await asyncio.to_thread(self._store.run, claim.run.run_id)
         if history is None:
             return
-        telemetry = await asyncio.to_thread(self._store.observe)
-        if not telemetry.gate.readable:
-            self._say(history, "holds: the gate's own records cannot be read")
-            return
         try:
-            if history.run.state == "rolling_back":
-                await self._finish_rollback(history)
-            else:
-                await self._advance(history, telemetry)
+            await self._carry_on(owner, history)
         except Fenced as fenced:
             log.warning("run_fenced", run=claim.run.run_id, why=str(fenced))
 
-    async def _claim(self) -> RunClaim:
-        async with self._claiming:
-            claim = await asyncio.to_thread(self._store.claim_run, self.name, self._run, self._fence)
-            self._metrics.executor_seen.labels(self._settings.queue).set(self._clock.now_ms() / 1000)
-            if not claim.owned or claim.run is None:
-                self._run = ""
-                if claim.run is None:
-                    await self._place.keep("")
-                return claim
-            await self._place.keep(claim.run.run_id)
-            if claim.fence != self._fence:
-                log.info("run_claimed", run=claim.run.run_id, runbook=claim.run.runbook, state=claim.run.state)
-            self._run, self._fence = claim.run.run_id, claim.fence
-            return claim
-
     async def _renew(self) -> None:
-        """Keep the lease while a look takes long; what the look holds is fenced by its own fence."""
-        if self._run:
-            await self._claim()
+        for owner in (self._lock, *self._besides.values()):
+            await owner.renew()
 
-    async def _advance(self, history: RunHistory, telemetry: Telemetry) -> None:
+    async def _carry_on(self, owner: Owner, history: RunHistory) -> None:
         runbook = self._runbooks.get(history.run.runbook)
-        if runbook is None or (history.run.digest and history.run.digest != runbook.digest):
+        known = runbook is not None and history.run.digest in ("", runbook.digest)
+        rolls_back = history.run.state == "rolling_back"
+        if runbook is None or (not known and not rolls_back):
             here = f"has {runbook.digest}" if runbook is not None else "has none of this name"
-            self._say(
+            self._conclusions.say(
                 history,
                 f"holds: the run is of {history.run.runbook} {history.run.digest}, this executor {here}: "
                 f"start the version that opened it, or abort the run",
             )
             return
         step = _current_step(runbook, history)
-        turn = self._turn(runbook, step or runbook.steps[-1], history, telemetry)
-        if step is None:
-            await self._end(turn)
+        turn = await self._turn(owner, runbook, step or runbook.steps[-1], history)
+        if not turn.telemetry.gate.readable:
+            self._conclusions.say(history, "holds: the gate's own records cannot be read")
             return
-        started, held = bool(turn.entries(Phase.STARTED)), history.run.held
-        if not started and not held:
+        if rolls_back:
+            ended = await self._conclusions.finish_rollback(turn, known=known)
+        elif step is None:
+            ended = await self._conclusions.finish(turn)
+        else:
+            ended = await self._advance(turn)
+        if ended:
+            owner.let_go()
+
+    async def _turn(self, owner: Owner, runbook: Runbook, step: Step, history: RunHistory) -> Turn:
+        """Look at what the step's gate needs; the queue's own figures last, so that they are of now."""
+        context = Context(self._settings, history.run.run_id)
+        queries = step.params.queries(context)
+        evidence = await self._prometheus.samples(queries) if queries else {}
+        telemetry = await asyncio.to_thread(self._store.observe)
+        return Turn(self._store, self.name, owner.fence, history, telemetry, runbook, step, context, evidence)
+
+    async def _advance(self, turn: Turn) -> bool:
+        """Begin the step, or bring it one look further; gives whether the run has ended."""
+        started, run = bool(turn.entries(Phase.STARTED)), turn.history.run
+        if not started and not run.held:
             await turn.commit(Phase.STARTED, text=turn.line())
-            log.info("step_started", run=turn.run_id, step=step.verb.value, text=turn.line())
-            return
+            log.info("step_started", run=turn.run_id, step=turn.step.verb, text=turn.line())
+            return False
         # What holds over all queues lies elsewhere, so it is asked again before each step; unheard, no step is made.
         standing = await asyncio.to_thread(self._everywhere.standing)
-        progress: Progress | None = _forbidden(history.run, standing) or self._obstacle(turn)
-        if progress is None and held and not (started and step.verb.value in _GATED):
-            self._say(history, f"held by {history.run.held_by}")
-            return
-        progress = progress or await STEPS[step.verb](turn)
-        await self._conclude(turn, progress)
-
-    def _turn(self, runbook: Runbook, step: Step, history: RunHistory, telemetry: Telemetry) -> Turn:
-        context = Context(self._settings, history.run.run_id)
-        return Turn(self._store, self.name, self._fence, history, telemetry, runbook, step, context)
+        progress: Progress | None = _forbidden(run, standing) or self._obstacle(turn)
+        if progress is None and run.held and not (started and turn.step.verb in _MEASURED):
+            self._conclusions.say(turn.history, f"held by {run.held_by}")
+            return False
+        progress = progress or await self._runner(turn.step.verb)(turn)
+        return await self._conclusions.conclude(turn, _held_past_its_time(turn, progress))
 
     def _obstacle(self, turn: Turn) -> Failed | None:
         """Give what ends the run from any step: the kill switch, its whole time, or the step's."""
@@ -152,97 +169,27 @@ class Executor:
         # A person's run is bound by no kill switch that stood before; one that comes later has ended it by itself.
         if turn.telemetry.kill_switch and run.runbook == RECOVERY and run.trigger != "person":
             return Failed(RunCause.KILL_SWITCH, f"the kill switch is on: {turn.telemetry.kill_switch}")
-        if run.runbook == RECOVERY and lasted_s > turn.runbook.max_runtime.resolve(turn.context):
+        bounded = run.runbook == RECOVERY or turn.runbook.beside
+        if bounded and lasted_s > turn.runbook.max_runtime.resolve(turn.context):
             return Failed(RunCause.MAX_RUNTIME, f"the run has lasted {lasted_s:.0f} s")
-        limit_s = step.timeout.resolve(turn.context)
-        if step.verb.value not in _GATED and turn.elapsed_s > limit_s and step.on_timeout is OnTimeout.ROLLBACK:
+        if step.verb not in _GATED and _overdue(turn) and step.on_timeout is not OnTimeout.HOLD:
+            limit_s = step.timeout.resolve(turn.context)
             return Failed(step.verb, f"step {step.verb} took longer than {limit_s:g} s")
         return None
 
-    async def _conclude(self, turn: Turn, progress: Progress) -> None:
-        verb = turn.step.verb.value
-        match progress:
-            case Done(effect=effect, detail=detail):
-                approved = detail.get("approved_by")
-                extra = {"approved_by": approved} if approved else {}
-                answer = await turn.commit(Phase.DONE, effect, detail=detail, arguments=extra)
-                if answer.answer != "moved":
-                    why = f"held by {turn.history.run.held_by}" if answer.answer == "held" else f"{effect} was refused"
-                    self._say(turn.history, f"{verb}: {why}")
-                    return
-                self._metrics.step_seconds.labels(verb, "done").observe(turn.elapsed_s)
-                log.info("step_done", run=turn.run_id, step=verb, seconds=round(turn.elapsed_s, 1), **dict(detail))
-            case Failed(cause=cause, note=note):
-                note += self._drift(turn)
-                reason = turn.runbook.rollback.reason(cause)
-                self._metrics.step_seconds.labels(verb, "rolled_back").observe(turn.elapsed_s)
-                arguments = {"reason": reason.value, "note": f"{cause}: {note}"}
-                await turn.commit(Phase.FAILED, "rollback", text=note, arguments=arguments)
-                log.error("run_rolls_back", run=turn.run_id, step=verb, reason=reason.value, note=note)
-            case Ended():
-                self._metrics.step_seconds.labels(verb, "done").observe(turn.elapsed_s)
-                log.info("run_succeeded", run=turn.run_id)
-                self._run = ""
-            case waiting:
-                self._say(turn.history, f"{verb}: {waiting.why}")
-                await self._page(turn, waiting)
 
-    def _drift(self, turn: Turn) -> str:
-        """Say in a rollback's note that steps went by another contract than the functions: it may be the cause."""
-        stored, here = turn.telemetry.settings_digest, turn.context.contract.digest()
-        if not stored or stored == here:
-            return ""
-        return f"; in force is contract {stored}, this service was started with {here}: restart it with the applied one"
+def _overdue(turn: Turn) -> bool:
+    return turn.elapsed_s > turn.step.timeout.resolve(turn.context)
 
-    async def _page(self, turn: Turn, waiting: Wait) -> None:
-        """Tell people that the step waits; the journal keeps when, so that a resumed run goes on with the same rhythm.
 
-        It is said before it is written: after a crash in between it is said twice, never lost.
-        """
-        if waiting.page_every_s is None:
-            return
-        paged = turn.entries(Phase.PAGED)
-        last_s = (paged[-1].at_ms - turn.entries(Phase.STARTED)[0].at_ms) / 1000 if paged else 0.0
-        at_once = waiting.needs_person and (not paged or paged[-1].text != waiting.why)
-        if not at_once and turn.elapsed_s - last_s < waiting.page_every_s:
-            return
-        log.error("run_waits_for_people", run=turn.run_id, step=turn.step.verb.value, why=waiting.why)
-        self._metrics.pages.labels("run").inc()
-        await turn.commit(Phase.PAGED, text=waiting.why, detail={"waited_s": round(turn.elapsed_s, 1)})
-
-    async def _end(self, turn: Turn) -> None:
-        """End an audit whose steps are all done; a recovery ends with its ramp."""
-        await turn.commit(Phase.DONE, "finish", arguments={"note": "all steps are done"})
-        log.info("run_succeeded", run=turn.run_id)
-        self._run = ""
-
-    async def _finish_rollback(self, history: RunHistory) -> None:
-        """Finish the hooks of a rollback whose gate move is made; the gate stays closed and pinned."""
-        run = history.run
-        body = {
-            "executor": self.name,
-            "run": run.run_id,
-            "fence": self._fence,
-            "request": request_id(),
-            "effect": "finish",
-            "seq": run.step,
-            "verb": run.verb,
-            "phase": Phase.DONE.value,
-            "text": f"rolled back: {run.rollback_reason}",
-            "detail": json.dumps({"rollback_reason": run.rollback_reason}),
-            "note": f"rolled back: {run.rollback_reason}",
-        }
-        answer = await commit_once(self._store, body)
-        if answer.answer == "moved":
-            log.error("run_rolled_back", run=run.run_id, reason=run.rollback_reason)
-            self._run = ""
-
-    def _say(self, history: RunHistory, text: str) -> None:
-        """Log what the run waits for, once each time it changes."""
-        said = f"{history.run.run_id} {text}"
-        if said != self._said:
-            self._said = said
-            log.info("run_waits", run=history.run.run_id, why=text)
+def _held_past_its_time(turn: Turn, progress: Progress) -> Progress:
+    """Turn a wait that took longer than the step may into a hold: only a person can end it, and is told so."""
+    holds = turn.step.on_timeout is OnTimeout.HOLD and _overdue(turn)
+    if not (isinstance(progress, Wait) and holds) or progress.needs_person:
+        return progress
+    every_s = progress.page_every_s or turn.context.contract.timings.fix_page_s
+    limit_s = turn.step.timeout.resolve(turn.context)
+    return Wait(f"holds: step {turn.step.verb} took longer than {limit_s:g} s", every_s, needs_person=True)
 
 
 def _forbidden(run: RunRecord, standing: Standing) -> Failed | None:

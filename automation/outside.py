@@ -1,99 +1,98 @@
-"""Call a system outside: the intent first, the outcome after it, and what follows where it was lost (contract §7).
+"""Act on a system outside: the intent first, the outcome after it, and what follows where it was lost (contract §7).
 
-All calls of one step carry one idempotency key. Its journal says how far it came, so any executor can go on.
+The journal of a step says how far its act came, so any executor can go on. An act whose outcome is not known is never
+blindly made again: it is probed, made again under the same key where the runbook calls that safe, or left to a person.
 """
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
 from enum import StrEnum
-
-import httpx
-import structlog
+from typing import Protocol
 
 from automation.turn import Turn
-from runbooks.verbs.hook import Hook
 from runbooks.verbs.step import OnUnknown
 from sluicegate.run_journal import Phase
 
-log = structlog.get_logger(__name__)
-
 MOST_CALLS = 3
 AGAIN_AFTER_S = 2.0
-_CALL_TIMEOUT_S = 5.0
-_NOT_SENT = "not sent"
-_TOO_MANY = "429"
+
+
+class Came(StrEnum):
+    """Name what is certain of an act once it was made."""
+
+    DONE = "done"  # it was carried out
+    AGAIN = "again"  # it was certainly not carried out, and may be made again
+    REFUSED = "refused"  # it did not succeed, and making it again would not help
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Hold what an act came to, and what the journal says of it."""
+
+    came: Came
+    text: str
+
+
+class Act(Protocol):
+    """Be something that is done outside Redis."""
+
+    async def make(self) -> Outcome | None:
+        """Do it; None where nobody knows whether it was done."""
+        ...
+
+    async def done(self) -> bool | None:
+        """Look whether it has been done; None where that can't be told."""
+        ...
 
 
 class Standing(StrEnum):
-    """Name how far a call has come."""
+    """Name how far an act has come."""
 
     DONE = "done"  # the step goes on
     PENDING = "pending"  # look again
     PERSON = "person"  # a named person decides
 
 
-async def call_once(turn: Turn, hook: Hook, on_unknown: OnUnknown, probe_url: str | None) -> Standing:
-    """Bring the call one look further: make it, or settle what became of it.
+async def act_once(turn: Turn, act: Act, on_unknown: OnUnknown) -> Standing:
+    """Bring the act one look further: make it, or settle what became of it.
 
-    What was certainly not carried out (refused, 429, 5xx) is tried again, up to three calls in all. A lost outcome is
-    probed, tried again or left to a person, as the runbook says.
+    What was certainly not carried out is made again, up to three times in all.
     """
     told = [entry for entry in turn.entries() if entry.phase in (Phase.INTENT, Phase.OUTCOME, Phase.UNKNOWN)]
     if not told:
-        return await _call(turn, hook)
+        return await _make(turn, act)
     last = told[-1]
     if last.phase == Phase.INTENT:
         await turn.commit(Phase.UNKNOWN, text="an intent without its outcome: the executor or the answer was lost")
         return Standing.PENDING
-    if last.phase == Phase.OUTCOME and last.text.startswith("2"):
+    came = json.loads(last.detail).get("came") if last.phase == Phase.OUTCOME else None
+    if came == Came.DONE:
         return Standing.DONE
-    if last.phase == Phase.UNKNOWN and on_unknown is OnUnknown.HOLD:
+    if came == Came.REFUSED or (last.phase == Phase.UNKNOWN and on_unknown is OnUnknown.HOLD):
         return Standing.PERSON
-    if last.phase == Phase.UNKNOWN and on_unknown is OnUnknown.PROBE and probe_url and await answers(probe_url):
-        await turn.commit(Phase.OUTCOME, text="200 by the probe")
-        return Standing.DONE
-    if last.phase == Phase.OUTCOME and not last.text.startswith((_NOT_SENT, _TOO_MANY, "5")):
-        return Standing.PERSON
+    if last.phase == Phase.UNKNOWN and on_unknown is OnUnknown.PROBE:
+        done = await act.done()
+        if done:
+            await _told(turn, Outcome(Came.DONE, "done, by the probe"))
+            return Standing.DONE
+        if done is None:
+            return Standing.PENDING  # whether it was done can't be told, so it is not made again
     if len(turn.entries(Phase.INTENT)) >= MOST_CALLS:
         return Standing.PERSON
     if turn.telemetry.at_ms - last.at_ms < AGAIN_AFTER_S * 1000:
         return Standing.PENDING
-    return await _call(turn, hook)
+    return await _make(turn, act)
 
 
-async def _call(turn: Turn, hook: Hook) -> Standing:
-    url = hook.target(turn.context)
-    if url is None:
-        return Standing.PERSON
+async def _make(turn: Turn, act: Act) -> Standing:
     await turn.commit(Phase.INTENT, text=f"call {len(turn.entries(Phase.INTENT)) + 1}")
-    outcome = await _outcome(turn, hook, url)
+    outcome = await act.make()
     if outcome is not None:
-        await turn.commit(Phase.OUTCOME, text=outcome)
+        await _told(turn, outcome)
     return Standing.PENDING
 
 
-async def _outcome(turn: Turn, hook: Hook, url: str) -> str | None:
-    """Give the answer's status, what kept the call from being sent, or None where the outcome is not known."""
-    headers = {"Idempotency-Key": hook.idempotency_key.resolve(turn.context)}
-    try:
-        async with httpx.AsyncClient(timeout=_CALL_TIMEOUT_S, follow_redirects=False) as client:
-            response = await client.request(hook.method.resolve(turn.context), url, headers=headers)
-    except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-        return f"{_NOT_SENT}: {_text(error)}"
-    except httpx.HTTPError as error:
-        log.warning("outcome_unknown", run=turn.run_id, step=turn.step.verb.value, error=_text(error))
-        return None
-    return str(response.status_code)
-
-
-async def answers(url: str) -> bool:
-    """Say whether a probe answers 2xx now."""
-    try:
-        async with httpx.AsyncClient(timeout=_CALL_TIMEOUT_S, follow_redirects=False) as client:
-            return (await client.get(url)).is_success
-    except httpx.HTTPError:
-        return False
-
-
-def _text(error: httpx.HTTPError) -> str:
-    return str(error) or type(error).__name__
+async def _told(turn: Turn, outcome: Outcome) -> None:
+    await turn.commit(Phase.OUTCOME, text=outcome.text, detail={"came": outcome.came.value})

@@ -10,9 +10,9 @@ from typing import Any, Protocol, TypeVar
 
 from automation.names import request_id
 from runbooks.context import Context
-from runbooks.model import Runbook, RunCause, Step
+from runbooks.evidence import NO_EVIDENCE, Evidence
+from runbooks.model import Runbook, Step
 from runbooks.plan import step_text
-from runbooks.verbs.step import VerbName
 from sluicegate.errors import StoreUnavailable
 from sluicegate.replies import JournalEntry, RunHistory, StepAnswer
 from sluicegate.run_journal import Phase
@@ -42,17 +42,19 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Say that the step is finished; `effect` is committed together with its last journal entry."""
+    """Say that the step is finished; `effect` is committed together with its last journal entry, which has `text`."""
 
     effect: str = "journal"
     detail: Mapping[str, Any] = field(default_factory=dict)
+    text: str = ""
+    arguments: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """Say that the run rolls back, for the cause that the runbook gives a reason for."""
+    """Say that the run rolls back, for the cause that the runbook gives a reason for; without the lock it just ends."""
 
-    cause: VerbName | RunCause
+    cause: str
     note: str
 
 
@@ -76,6 +78,7 @@ class Turn:
     runbook: Runbook
     step: Step
     context: Context
+    evidence: Evidence = NO_EVIDENCE
 
     @property
     def run_id(self) -> str:
@@ -97,7 +100,7 @@ class Turn:
 
     def approved_by(self) -> str | None:
         """Give who approved this step and why, or None."""
-        return self.history.approvals.get(self.step.verb.value)
+        return self.history.approvals.get(self.step.verb)
 
     async def commit(
         self,
@@ -119,7 +122,7 @@ class Turn:
             "request": request_id(),
             "effect": effect,
             "seq": self.step.seq,
-            "verb": self.step.verb.value,
+            "verb": self.step.verb,
             "phase": phase.value,
             "text": text,
             "detail": json.dumps(detail or {}, sort_keys=True, separators=(",", ":")),

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import subprocess
-import sys
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,9 +12,9 @@ from pathlib import Path
 
 from drill.ports import LOOPBACK, listens_on
 from drill.watchdog import MARK_VARIABLE
+from sluicegate.death_signal import death_signal
 from sluicegate.errors import SluicegateError, UsageError
 
-_PR_SET_PDEATHSIG = 1
 _POLL_S = 0.01
 LAST_LINES = 12
 
@@ -153,7 +150,7 @@ def launch(plan: ChildPlan) -> Child:
                 stderr=subprocess.STDOUT,
                 env=environment,
                 start_new_session=True,
-                preexec_fn=_death_signal(),  # noqa: PLW1509 (one prctl call on a function loaded before the fork)
+                preexec_fn=death_signal(),  # noqa: PLW1509 (one prctl call on a function loaded before the fork)
             )
         except OSError as error:
             raise UsageError(
@@ -161,22 +158,3 @@ def launch(plan: ChildPlan) -> Child:
                 "Check that it is installed and may be executed.",
             ) from error
     return Child(plan, process)
-
-
-def _death_signal() -> Callable[[], None] | None:
-    """Return what asks the kernel to kill the child when its parent dies, None where that can't be asked for.
-
-    The kernel means the parent *thread*: a child that a short-lived thread started would die with that thread. So
-    only the main thread asks; for the others the watchdog alone stands in.
-    """
-    if sys.platform != "linux" or threading.current_thread() is not threading.main_thread():
-        return None
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
-    parent = os.getpid()
-
-    def ask() -> None:
-        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent:
-            os._exit(1)  # the parent died before the call: the signal would never come
-
-    return ask

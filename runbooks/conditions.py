@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +9,9 @@ from difflib import get_close_matches
 from enum import StrEnum
 
 from runbooks import quantity
+from runbooks.comparison import OPERATORS
 from runbooks.context import Context
+from runbooks.evidence import NO_EVIDENCE, Evidence
 from runbooks.templates import render
 from runbooks.values import refused_on_trial, sample
 from runbooks.verdict import CheckResult, Verdict, compared
@@ -44,6 +45,18 @@ class Figure:
         return known(telemetry, self.value(telemetry), *self.parts)
 
 
+# What a condition may ask of beside the exported figures.
+UNKNOWN_JOBS = "unknown_jobs"
+OLDEST_UNKNOWN_SECONDS = "oldest_unknown_seconds"
+CANARIES_GREEN = "canaries_green"
+
+
+def _oldest_unknown_s(seen: Telemetry) -> float | None:
+    if Part.UNKNOWN in seen.damaged:
+        return None
+    return 0.0 if seen.oldest_unknown_at_ms is None else max(0, seen.at_ms - seen.oldest_unknown_at_ms) / 1000
+
+
 FIGURES: dict[str, Figure] = {
     names.QUEUE_AGE_P95_SECONDS: Figure(Unit.SECONDS, lambda seen: seen.queue_age_p95_seconds, AGES),
     names.OLDEST_JOB_AGE_SECONDS: Figure(Unit.SECONDS, lambda seen: seen.oldest_job_age_seconds, AGES),
@@ -60,18 +73,14 @@ FIGURES: dict[str, Figure] = {
         Unit.SECONDS, lambda seen: seen.predicted_wait_seconds, (Part.READY, Part.COMPLETIONS)
     ),
     names.DOOMED_JOBS: Figure(Unit.COUNT, lambda seen: seen.doomed, DEADLINES),
+    UNKNOWN_JOBS: Figure(Unit.COUNT, lambda seen: None if Part.UNKNOWN in seen.damaged else seen.unknown),
+    OLDEST_UNKNOWN_SECONDS: Figure(Unit.SECONDS, _oldest_unknown_s),
+    CANARIES_GREEN: Figure(Unit.COUNT, lambda seen: float(seen.gate.green) if seen.gate.readable else None),
     names.DUPLICATE_SIDE_EFFECTS_UNACKNOWLEDGED: Figure(
         Unit.COUNT, lambda seen: seen.gate.duplicates_unacknowledged if seen.gate.readable else None
     ),
 }
 
-_OPERATORS: dict[str, Callable[[float, float], bool]] = {
-    ">=": operator.ge,
-    "<=": operator.le,
-    "==": operator.eq,
-    ">": operator.gt,
-    "<": operator.lt,
-}
 _PARSERS: dict[Unit, Callable[[str], float]] = {
     Unit.SECONDS: quantity.duration_s,
     Unit.RATIO: quantity.ratio,
@@ -114,18 +123,22 @@ class Condition:
                 f"The runbook's condition {shown(self.text)} cannot be used with these settings: {error}."
             ) from error
 
-    def check(self, telemetry: Telemetry, context: Context) -> CheckResult:
+    def check(self, telemetry: Telemetry, context: Context, evidence: Evidence = NO_EVIDENCE) -> CheckResult:
         """Compare the figure of this instant with the bound."""
         figure, limit = FIGURES[self.metric], self.limit(context)
         value = figure.read(telemetry)
         bound = f"{self.op} {_worded(limit, figure.unit)}"
         if figure.is_provider_rate and value is not None:
             return _provider_rate(self, value, limit, bound, telemetry, context.contract.thresholds)
-        return compared(self.metric, value, bound, lambda measured: _OPERATORS[self.op](measured, limit))
+        return compared(self.metric, value, bound, lambda measured: OPERATORS[self.op](measured, limit))
 
     def worded(self, context: Context) -> str:
         """Write the condition with its bound filled in."""
         return f"{self.metric} {self.op} {_worded(self.limit(context), FIGURES[self.metric].unit)}"
+
+    def queries(self, context: Context) -> tuple[str, ...]:
+        """Ask no query: the figure is the queue's own."""
+        return ()
 
     def _limit(self, context: Context) -> float:
         return _PARSERS[FIGURES[self.metric].unit](render(self.bound, context))
@@ -148,4 +161,4 @@ def _provider_rate(
     if condition.op in (">=", ">") and window.failed < thresholds.drain_min_failed:
         why = f"{window.failed} failed of {window.calls} calls, under the {thresholds.drain_min_failed} that count"
         return CheckResult(condition.metric, rate, bound, Verdict.FAIL, why)
-    return compared(condition.metric, rate, bound, lambda measured: _OPERATORS[condition.op](measured, limit))
+    return compared(condition.metric, rate, bound, lambda measured: OPERATORS[condition.op](measured, limit))

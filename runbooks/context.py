@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from runbooks import quantity
 from sluicegate.keys import Keys
 from sluicegate.policy import Thresholds
+from sluicegate.service_settings import URL_NAME
 from sluicegate.settings import Contract, Settings, Timings
 
 # What stands for the run's id while there is no run yet.
@@ -28,11 +30,20 @@ NAMES: frozenset[str] = frozenset(
         "automation.fix.hook_method",
         "automation.fix.hook_url",
         "automation.fix.probe_url",
+        "automation.rollback_hook_url",
         "automation.snapshot_dir",
         "run.id",
         "queue",
     ]
 )
+# Beside them, each address that the settings name: `automation.urls.provider_switch`.
+_URLS = "automation.urls."
+_URL_NAME = re.compile(URL_NAME)
+
+
+def is_declared(name: str) -> bool:
+    """Say whether a value may refer to this name."""
+    return name in NAMES or (name.startswith(_URLS) and _URL_NAME.fullmatch(name.removeprefix(_URLS)) is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +65,8 @@ class Context:
         """Give the text of a declared name; what is not set is empty."""
         if name == "run.id":
             return self.run_id
+        if name.startswith(_URLS):
+            return self.settings.automation.urls.get(name.removeprefix(_URLS), "")
         value: object = self.settings
         for part in name.split("."):
             value = getattr(value, part)

@@ -14,6 +14,7 @@ import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
 
+from runbooks.verbs.outside import COMMON, found
 from runbooks.where import Where, shown
 from sluicegate.errors import SettingsError
 
@@ -52,8 +53,17 @@ def digest(document: Mapping[str, Any]) -> str:
 
 
 def schema() -> Mapping[str, Any]:
-    """Give the shipped JSON Schema."""
+    """Give the shipped JSON Schema, with the installed verbs beside the built-in ones."""
     loaded: dict[str, Any] = json.loads(files("runbooks").joinpath("schema.json").read_text(encoding="utf-8"))
+    parts = loaded["$defs"]
+    for name, step in found().items():
+        common = {field: {"$ref": f"#/$defs/{'value' if field == 'timeout' else field}"} for field in COMMON}
+        own = {"type": "object", "additionalProperties": False, **step.schema}
+        required = [*step.schema.get("required", []), "timeout", "on_timeout"]
+        parts[name] = {**own, "properties": {**step.schema["properties"], **common}, "required": required}
+        loaded["properties"]["steps"]["items"]["properties"][name] = {"$ref": f"#/$defs/{name}"}
+        for words in (parts["verb"], parts["cause"]):
+            words["enum"].append(name)
     return loaded
 
 

@@ -9,13 +9,12 @@ from enum import StrEnum
 from runbooks.conditions import Condition
 from runbooks.context import Context
 from runbooks.values import Duration
-from runbooks.verbs.hook import Hook
-from runbooks.verbs.step import NoData, StepParams, VerbName
+from runbooks.verbs.rollback import Rollback
+from runbooks.verbs.step import NoData, StepParams
 from runbooks.verdict import CheckResult, Verdict, any_of
 from sluicegate.gate import RollbackReason
+from sluicegate.gate import Runbook as LockHolder
 from sluicegate.telemetry import Telemetry
-
-CLOSED = "closed"
 
 
 class OnTimeout(StrEnum):
@@ -23,6 +22,7 @@ class OnTimeout(StrEnum):
 
     ROLLBACK = "rollback"  # the run's rollback, with the reason that the file gives for this step
     HOLD = "hold"  # stay, and page until a named person decides
+    END = "end"  # the run ends as failed and the gate stays as it is; for runs that hold no lock
 
 
 class RunCause(StrEnum):
@@ -57,8 +57,8 @@ class Step:
     on_timeout: OnTimeout
 
     @property
-    def verb(self) -> VerbName:
-        return self.params.verb
+    def verb(self) -> str:
+        return self.params.word
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,22 +86,6 @@ class Confirm:
     def verdict(self, telemetry: Telemetry, context: Context) -> Verdict:
         """Give pass where the figures of this instant confirm, inconclusive where they cannot say."""
         return any_of(self.checks(telemetry, context))
-
-
-@dataclass(frozen=True, slots=True)
-class Rollback:
-    """Say how a run ends when it fails: closed, with a listed reason by cause, then the hooks.
-
-    `to` and `reasons` are kept as written, so that the lints can refuse what is not closed or not listed.
-    """
-
-    to: str
-    reasons: Mapping[str, str]
-    hooks: tuple[Hook, ...]
-
-    def reason(self, cause: VerbName | RunCause) -> RollbackReason:
-        """Give the reason for a cause; raises KeyError where the file has none, which the lints refuse."""
-        return RollbackReason(self.reasons[cause.value])
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +126,10 @@ class RunbookTest:
 
 @dataclass(frozen=True, slots=True)
 class Runbook:
-    """Hold one runbook; `digest` is 16 hex digits over its content, which a run pins."""
+    """Hold one runbook; `digest` is 16 hex digits over its content, which a run pins.
+
+    One whose runs hold no lock has no rollback.
+    """
 
     name: str
     summary: str
@@ -151,12 +138,23 @@ class Runbook:
     trigger: Trigger
     confirm: Confirm
     steps: tuple[Step, ...]
-    rollback: Rollback
+    rollback: Rollback | None
     notify: Notify
     tests: tuple[RunbookTest, ...]
     digest: str
     source: str
 
-    def step(self, verb: VerbName) -> Step | None:
+    @property
+    def beside(self) -> bool:
+        """Say whether its runs hold no lock: of the gate they may move only admit → reject_new (contract §7)."""
+        return self.name not in set(LockHolder)
+
+    def reason(self, cause: str) -> RollbackReason:
+        """Give the reason for a cause; raises KeyError where there is none, which the lints refuse."""
+        if self.rollback is None:
+            raise KeyError(cause)
+        return self.rollback.reason(cause)
+
+    def step(self, verb: str) -> Step | None:
         """Give the first step of a verb, or None."""
-        return next((step for step in self.steps if step.verb is verb), None)
+        return next((step for step in self.steps if step.verb == verb), None)

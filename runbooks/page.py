@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from runbooks.context import Context
 from runbooks.model import OnTimeout, Runbook, RunCause, Step
 from runbooks.plan import step_text
-from runbooks.verbs.step import VerbName
+from runbooks.verbs.rollback import Rollback
 
 # Who sees a cause that is not a step's failure.
 _CAUSES: dict[RunCause, str] = {
@@ -50,18 +50,35 @@ def _lines(runbook: Runbook, context: Context) -> Iterator[str]:
         yield ""
         yield from _step(step, runbook, context)
     yield ""
+    yield from _ending(runbook, context)
+
+
+def _ending(runbook: Runbook, context: Context) -> Iterator[str]:
+    """Say how it rolls back, where it can, and how a person stops it."""
+    if runbook.rollback is None:
+        yield "## Rollback"
+        yield ""
+        yield "None: its runs hold no lock. Of the gate they can move only admit to reject_new, and when one ends, the"
+        yield "gate stays as it is. They may run beside any other run, one of each runbook."
+        yield ""
+        yield "## To stop it"
+        yield ""
+        yield "`sluicegate automation abort RUN --as NAME --reason WHY` ends the run; the gate stays as it is."
+        return
     yield "## Rollback"
     yield ""
     if any(step.on_timeout is OnTimeout.ROLLBACK for step in runbook.steps):
         yield "A rollback moves the gate to drain/closed first, pins it and revokes the run's fence; it opens nothing."
     else:
         yield "No step moves the gate, which is drain/closed and pinned when this runs, and stays so."
+    for line in runbook.rollback.lines(context):
+        yield f"Then: {line}."
     yield "Afterwards only a named person opens the gate: `sluicegate gate open --as NAME --reason WHY`."
     yield ""
     yield "| reason | what leads to it |"
     yield "|---|---|"
     for reason in dict.fromkeys(runbook.rollback.reasons.values()):
-        yield f"| `{reason}` | {'; '.join(_causes(runbook, reason))} |"
+        yield f"| `{reason}` | {'; '.join(_causes(runbook, runbook.rollback, reason))} |"
     yield ""
     yield "## To stop it"
     yield ""
@@ -77,12 +94,12 @@ def _step(step: Step, runbook: Runbook, context: Context) -> Iterator[str]:
         yield f"- {part[0].upper()}{part[1:]}."
 
 
-def _causes(runbook: Runbook, reason: str) -> Iterator[str]:
-    verbs = {step.verb.value for step in runbook.steps}
-    for cause, leads_to in runbook.rollback.reasons.items():
+def _causes(runbook: Runbook, rollback: Rollback, reason: str) -> Iterator[str]:
+    verbs = {step.verb for step in runbook.steps}
+    for cause, leads_to in rollback.reasons.items():
         if leads_to != reason:
             continue
         if cause in verbs:
-            yield f"`{VerbName(cause)}` fails or runs out of time"
+            yield f"`{cause}` fails or runs out of time"
         elif cause in list(RunCause):
             yield _CAUSES[RunCause(cause)]

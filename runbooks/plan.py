@@ -77,7 +77,7 @@ def plan(
         lines=tuple(
             PlanLine(
                 seq=step.seq,
-                verb=step.verb.value,
+                verb=step.verb,
                 text=step_text(step, runbook, context),
                 gate=step.params.checks(context, telemetry),
                 rollback=rollback_text(step, runbook, context),
@@ -96,22 +96,23 @@ def plan(
 def step_text(step: Step, runbook: Runbook, context: Context) -> str:
     """Give the line of a step, as the plan shows it and the run's journal records it."""
     limit = in_words(step.timeout.resolve(context))
-    if step.on_timeout is OnTimeout.HOLD:
-        end = "then hold and page until a named person decides"
-    else:
-        end = f"then roll back ({runbook.rollback.reason(step.verb)})"
+    end = {
+        OnTimeout.HOLD: "then hold and page until a named person decides",
+        OnTimeout.END: "then end the run as failed, the gate as it is",
+    }.get(step.on_timeout) or f"then roll back ({runbook.reason(step.verb)})"
     return f"{step.params.line(context)}; at most {limit}, {end}"
 
 
 def rollback_text(step: Step, runbook: Runbook, context: Context) -> str:
     """Say what a rollback from this step would do, in its order."""
-    if step.verb.value not in runbook.rollback.reasons:
+    if runbook.rollback is None:
+        return "none: the run holds no lock, and when it ends the gate stays as it is"
+    if step.verb not in runbook.rollback.reasons:
         return "none of its own: the gate is drain/closed and pinned already, and stays so when a named person aborts"
-    calls = [line for hook in runbook.rollback.hooks if (line := hook.line(context)) is not None]
-    after = "; then " + "; then ".join(calls) if calls else ""
+    after = "".join(f"; then {line}" for line in runbook.rollback.lines(context))
     return (
         f"move the gate to drain/{runbook.rollback.to} first, pinned {PinReason.ROLLED_BACK}, "
-        f"reason {runbook.rollback.reason(step.verb)}, and revoke the run's fence{after}"
+        f"reason {runbook.reason(step.verb)}, and revoke the run's fence{after}"
     )
 
 

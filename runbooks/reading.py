@@ -14,16 +14,17 @@ from runbooks.model import (
     Notify,
     NotifyWhen,
     OnTimeout,
-    Rollback,
     Runbook,
     RunbookTest,
     Step,
     Trigger,
 )
 from runbooks.values import Duration
-from runbooks.verbs.hook import Hook
-from runbooks.verbs.registry import VERBS
-from runbooks.verbs.step import NoData, VerbName
+from runbooks.verbs.command import Command
+from runbooks.verbs.http import Http
+from runbooks.verbs.registry import reader_of
+from runbooks.verbs.rollback import Restore, Rollback
+from runbooks.verbs.step import NoData
 from runbooks.where import Where
 
 Fields = Mapping[str, Any]
@@ -42,7 +43,7 @@ def read_runbook(document: Fields, source: str) -> Runbook:
         steps=tuple(
             _step(seq, fields, where.at("steps").at(seq - 1)) for seq, fields in enumerate(document["steps"], start=1)
         ),
-        rollback=_rollback(document["rollback"], where.at("rollback")),
+        rollback=_rollback(document["rollback"], where.at("rollback")) if "rollback" in document else None,
         notify=Notify(
             when=tuple(NotifyWhen(moment) for moment in document["notify"]["when"]), to=tuple(document["notify"]["to"])
         ),
@@ -74,7 +75,7 @@ def _step(seq: int, fields: Fields, where: Where) -> Step:
     here = where.at(word)
     return Step(
         seq=seq,
-        params=VERBS[VerbName(word)](params, here),
+        params=reader_of(word)(params, here),
         timeout=Duration.read(params["timeout"], here.at("timeout")),
         on_timeout=OnTimeout(params["on_timeout"]),
     )
@@ -88,8 +89,13 @@ def _rollback(fields: Fields, where: Where) -> Rollback:
                 here = where.at("reasons").at(reason).at(index)
                 raise here.refuse(cause, f"which already leads to {by_cause[cause]}", "A cause has one reason.")
             by_cause[cause] = reason
-    hooks = tuple(Hook.read(hook, where.at("hooks").at(index)) for index, hook in enumerate(fields.get("hooks", [])))
-    return Rollback(to=fields["to"], reasons=by_cause, hooks=hooks)
+    hooks = tuple(_hook(hook, where.at("hooks").at(index)) for index, hook in enumerate(fields.get("hooks", [])))
+    restore = tuple(Restore(name) for name in fields.get("restore", []))
+    return Rollback(to=fields["to"], reasons=by_cause, hooks=hooks, restore=restore)
+
+
+def _hook(fields: Fields, where: Where) -> Http | Command:
+    return Command.read(fields, where) if "name" in fields else Http.read(fields, where)
 
 
 def _test(fields: Fields, where: Where) -> RunbookTest:

@@ -1,8 +1,8 @@
 """Render a value of a runbook: one short line in which declared names stand for settings.
 
-A template may hold names from `NAMES` and nothing else: no filter, call, operator, literal or index. What passes is
-rendered in a sandbox with strict undefined all the same, and the result is bounded, because a sandbox alone lets
-`'a' * 10**8` and line breaks through.
+A template may hold declared names (`context.py`) and nothing else: no filter, call, operator, literal or index. What
+passes is rendered in a sandbox with strict undefined all the same, and the result is bounded, because a sandbox alone
+lets `'a' * 10**8` and line breaks through.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import lru_cache
 from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from runbooks.context import NAMES, Context
+from runbooks.context import NAMES, Context, is_declared
 from runbooks.where import shown
 
 TEMPLATE_MOST = 200
@@ -65,7 +65,7 @@ def _names(node: nodes.Node) -> list[str]:
         raise TemplateRefused(f"and holds a {type(node).__name__.lower()} where only a declared name may stand", _HINT)
     if isinstance(node, nodes.Name | nodes.Getattr):
         name = _dotted(node)
-        if name not in NAMES:
+        if not is_declared(name):
             near = get_close_matches(name, NAMES, n=1)
             hint = f"Did you mean `{near[0]}`?" if near else _HINT
             raise TemplateRefused(f"and {shown(name)} is not a declared name", hint)

@@ -92,6 +92,7 @@ ALL_BREAKER = "all:breaker"
 ALL_RUNS = "all:runs"
 ALL_ASKED = "all:asked"
 INBOX = "inbox"
+OUTBOX = "outbox"
 EPISODES_OPEN = "episodes:open"
 
 
@@ -112,7 +113,7 @@ TYPES: Mapping[str, KeyType] = {
     **dict.fromkeys((EPOCH, SEEN, SNAPSHOT, KILL, ALL_KILL, ALL_BREAKER, LOCK_RUN), KeyType.STRING),
     **dict.fromkeys((GATE, DECISION, DUPLICATES, ENDPOINT, SETTINGS, COUNTERS, SERVICE), KeyType.HASH),
     **dict.fromkeys((LOCK_CONTROLLER, LOCK_BESIDE, ALL_RUNS), KeyType.HASH),
-    **dict.fromkeys((GATE_LOG, RECONCILE_LOG, INBOX), KeyType.STREAM),
+    **dict.fromkeys((GATE_LOG, RECONCILE_LOG, INBOX, OUTBOX), KeyType.STREAM),
     **dict.fromkeys((PENDING, WAKE), KeyType.LIST),
     PAIRS: KeyType.SET,
     **dict.fromkeys((DELAYED, LEASES, UNKNOWN, BLOCKED, CANARY, RUNNING_CANARY, REFUSALS), KeyType.ZSET),

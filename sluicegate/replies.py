@@ -447,3 +447,19 @@ class Notified:
     def of(cls, body: Body) -> Notified:
         kept = tuple((row["id"], row["state"], bool(row["new"])) for row in rows(body, "episodes"))
         return cls(body["event"], kept)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Hold what a run says to people: `to` is `log`, or `kind:name`; `at_ms` is Redis TIME."""
+
+    message_id: str
+    at_ms: int
+    to: str
+    run: str
+    runbook: str
+    text: str
+
+    @classmethod
+    def of(cls, body: Body) -> Message:
+        return cls(body["id"], int(body["at"]), body["to"], body["run"], body["runbook"], body["text"])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
@@ -72,6 +73,21 @@ class ReconcileSettings(Section):
     asks_a_turn: int = Field(default=10, ge=1, le=100, description="Jobs asked about at once.")
 
 
+# What may follow `automation.urls.` and `automation.commands.`: a word that a runbook can write.
+URL_NAME = r"[a-z][a-z0-9_]{0,39}"
+_ENVIRONMENT_NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,99}$"
+
+
+class CommandSettings(Section):
+    """Allow one program to the runbooks' step `command`; it is started without a shell, and nothing is added to it."""
+
+    argv: tuple[str, ...] = Field(min_length=1, description="The program and its arguments, as they are.")
+    timeout_s: float = seconds(60, "After so long it is killed, with whatever it started.")
+    environment: tuple[Annotated[str, Field(pattern=_ENVIRONMENT_NAME)], ...] = Field(
+        default=(), description="Variables of the service that it gets; of all others it gets none but PATH and LANG."
+    )
+
+
 class FixSettings(Section):
     """Say how a run's `fix` step is done: a hook to call, else a person approves."""
 
@@ -108,6 +124,18 @@ class AutomationSettings(ListenSettings):
         description="On a server that keeps no file, or evicts: open runs all the same (warn), or by name (refuse).",
     )
     fix: FixSettings = FixSettings()
+    rollback_hook_url: str | None = Field(
+        default=None, description="Address that is called after a rollback has closed the gate, to recreate workers."
+    )
+    urls: Mapping[Annotated[str, Field(pattern=f"^{URL_NAME}$")], Annotated[str, Field(pattern=r"^https?://")]] = Field(
+        default={}, description="Addresses that runbooks name as `automation.urls.NAME`."
+    )
+    commands: Mapping[Annotated[str, Field(pattern=f"^{URL_NAME}$")], CommandSettings] = Field(
+        default={}, description="Programs that runbooks may start, by name."
+    )
+    prometheus_url: str | None = Field(
+        default=None, pattern=r"^https?://", description="Prometheus that runbooks' PromQL gates are asked of."
+    )
     snapshot_dir: Path = Field(default=Path("snapshots"), description="Folder that gets a file for every run.")
 
     @model_validator(mode="after")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from automation.outside import Standing, answers, call_once
+from automation.http_act import HttpAct, answers
+from automation.outside import Standing, act_once
 from automation.turn import Done, Progress, Turn, Wait
 from runbooks.verbs.fix import Fix, FixBy
 
@@ -18,7 +19,8 @@ async def fix(turn: Turn) -> Progress:
     if by is FixBy.PERSON:
         return Wait("waits for a named person", every_s, needs_person=True)
     if by is FixBy.HOOK and params.hook is not None:
-        standing = await call_once(turn, params.hook, params.on_unknown(turn.context), probe)
+        act = HttpAct(params.hook, probe, turn.context)
+        standing = await act_once(turn, act, params.on_unknown(turn.context))
         if standing is Standing.PERSON:
             return Wait("the hook did not succeed: a named person decides", every_s, needs_person=True)
         if standing is Standing.PENDING:

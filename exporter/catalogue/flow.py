@@ -15,8 +15,8 @@ _KEYS = ("counters",)
 _REFUSED = "refused:"
 # A full class or cost class answers with its own name. One that is declared no more is gone from the page, as it is.
 _LIMIT = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*_limit")
-RUN_RESULTS = ("succeeded", "rolled_back", "aborted", "superseded", "lost")
-RUN_REFUSALS = ("kill_switch", "breaker", "cooldown", "runs_per_hour", "concurrent_runs", "weak_server")
+RUN_RESULTS = ("succeeded", "failed", "rolled_back", "rolled_back_degraded", "aborted", "superseded", "lost")
+RUN_REFUSALS = ("kill_switch", "breaker", "cooldown", "runs_per_hour", "concurrent_runs", "weak_server", "too_many")
 NO_REASON = "none"
 OTHER = "other"
 

@@ -8,8 +8,7 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from runbooks.context import Context
-from runbooks.verbs.step import VerbName
-from runbooks.verdict import CheckResult
+from runbooks.verbs.step import StepParams, VerbName
 from runbooks.where import Where
 from sluicegate import keys as names
 from sluicegate.telemetry import DUPLICATE_SIDE_EFFECTS_UNACKNOWLEDGED, Telemetry
@@ -29,11 +28,11 @@ _SOURCES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Audit:
+class Audit(StepParams):
     """Hold which lists are made."""
 
     of: tuple[AuditList, ...]
-    verb: ClassVar[VerbName] = VerbName.AUDIT
+    verb: ClassVar[str] = VerbName.AUDIT
 
     @classmethod
     def read(cls, fields: Mapping[str, Any], where: Where) -> Audit:
@@ -45,9 +44,6 @@ class Audit:
             f"list idempotency keys out of {context.keys(names.RECONCILE_LOG)} into "
             f"{context.keys.journal(context.run_id)}: {lists}; the gate stays drain/closed and no job is touched"
         )
-
-    def checks(self, context: Context, telemetry: Telemetry) -> tuple[CheckResult, ...]:
-        return ()
 
     def figures(self, context: Context, telemetry: Telemetry) -> tuple[tuple[str, float | None], ...]:
         return (

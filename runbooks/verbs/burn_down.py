@@ -7,24 +7,26 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from runbooks.context import Context
+from runbooks.evidence import NO_EVIDENCE, Evidence
 from runbooks.gates import burn_down_forecast
 from runbooks.quantity import in_words, plain
 from runbooks.values import Duration, Ratio
-from runbooks.verbs.step import NoData, VerbName
+from runbooks.verbs.step import Holder, NoData, StepParams, VerbName
 from runbooks.verdict import CheckResult
 from runbooks.where import Where
 from sluicegate.telemetry import QUEUE_AGE_P95_SECONDS, Telemetry
 
 
 @dataclass(frozen=True, slots=True)
-class BurnDown:
+class BurnDown(StepParams):
     """Hold what must fall in every window: the age by seconds, or the backlog by a share of its size at green."""
 
     window: Duration
     min_age_fall: Duration
     min_backlog_fall: Ratio
     no_data: NoData | None
-    verb: ClassVar[VerbName] = VerbName.BURN_DOWN
+    verb: ClassVar[str] = VerbName.BURN_DOWN
+    holder: ClassVar[Holder] = Holder.RECOVERY
 
     @classmethod
     def read(cls, fields: Mapping[str, Any], where: Where) -> BurnDown:
@@ -45,7 +47,9 @@ class BurnDown:
             f"in every {window} the age falls by {fall} or the backlog by {share}% of its size at green"
         )
 
-    def checks(self, context: Context, telemetry: Telemetry) -> tuple[CheckResult, ...]:
+    def checks(
+        self, context: Context, telemetry: Telemetry, evidence: Evidence = NO_EVIDENCE
+    ) -> tuple[CheckResult, ...]:
         return (burn_down_forecast(telemetry, context.contract),)
 
     def figures(self, context: Context, telemetry: Telemetry) -> tuple[tuple[str, float | None], ...]:

@@ -7,24 +7,26 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from runbooks.context import Context
+from runbooks.evidence import NO_EVIDENCE, Evidence
 from runbooks.gates import canary_gate
 from runbooks.quantity import in_words
 from runbooks.values import Count
 from runbooks.verbs.approve import approve_command
-from runbooks.verbs.step import NoData, VerbName
+from runbooks.verbs.step import Holder, NoData, StepParams, VerbName
 from runbooks.verdict import CheckResult
 from runbooks.where import Where
 from sluicegate.telemetry import CANARY_OK_COUNT, Telemetry
 
 
 @dataclass(frozen=True, slots=True)
-class Canary:
+class Canary(StepParams):
     """Hold how many successes in a row are green, and how many failures end the run."""
 
     required: Count
     failures_max: Count
     no_data: NoData | None
-    verb: ClassVar[VerbName] = VerbName.CANARY
+    verb: ClassVar[str] = VerbName.CANARY
+    holder: ClassVar[Holder] = Holder.RECOVERY
 
     @classmethod
     def read(cls, fields: Mapping[str, Any], where: Where) -> Canary:
@@ -49,7 +51,9 @@ class Canary:
             f"anew, {self.failures_max.resolve(context)} failures end it; at green the waiting ones are cancelled"
         )
 
-    def checks(self, context: Context, telemetry: Telemetry) -> tuple[CheckResult, ...]:
+    def checks(
+        self, context: Context, telemetry: Telemetry, evidence: Evidence = NO_EVIDENCE
+    ) -> tuple[CheckResult, ...]:
         return canary_gate(telemetry, context.contract)
 
     def figures(self, context: Context, telemetry: Telemetry) -> tuple[tuple[str, float | None], ...]:

@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 from runbooks.context import Context
 from runbooks.quantity import in_words
 from runbooks.values import Duration
-from runbooks.verbs.step import VerbName
-from runbooks.verdict import CheckResult
+from runbooks.verbs.step import Holder, StepParams, VerbName
 from runbooks.where import Where
 from sluicegate.settings import Contract
 from sluicegate.telemetry import DEADLINE_SLACK_P10_SECONDS, DOOMED_JOBS, WORKER_INFLIGHT, Telemetry
@@ -25,12 +24,13 @@ def time_to_green_s(contract: Contract) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Drain:
+class Drain(StepParams):
     """Hold the slack a job needs to be kept, and whether the time to green comes on top."""
 
     keep_slack: Duration
     plus_time_to_green: bool
-    verb: ClassVar[VerbName] = VerbName.DRAIN
+    verb: ClassVar[str] = VerbName.DRAIN
+    holder: ClassVar[Holder] = Holder.RECOVERY
 
     @classmethod
     def read(cls, fields: Mapping[str, Any], where: Where) -> Drain:
@@ -55,9 +55,6 @@ class Drain:
             f"keys; workers finish, requeue, expire or give up what is running; done when no ordinary job is under "
             f"a lease"
         )
-
-    def checks(self, context: Context, telemetry: Telemetry) -> tuple[CheckResult, ...]:
-        return ()
 
     def figures(self, context: Context, telemetry: Telemetry) -> tuple[tuple[str, float | None], ...]:
         return (

@@ -12,8 +12,7 @@ from runbooks.quantity import in_words
 from runbooks.values import Duration, Text
 from runbooks.verbs.approve import approve_command
 from runbooks.verbs.hook import Hook, masked
-from runbooks.verbs.step import OnUnknown, VerbName
-from runbooks.verdict import CheckResult
+from runbooks.verbs.step import Holder, OnUnknown, StepParams, VerbName
 from runbooks.where import Where
 from sluicegate.telemetry import Telemetry
 
@@ -27,13 +26,14 @@ class FixBy(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Fix:
+class Fix(StepParams):
     """Hold how the path is fixed; hook and probe count where the settings give them a URL."""
 
     hook: Hook | None
     probe: Text | None
     page_every: Duration
-    verb: ClassVar[VerbName] = VerbName.FIX
+    verb: ClassVar[str] = VerbName.FIX
+    holder: ClassVar[Holder] = Holder.RECOVERY
 
     @classmethod
     def read(cls, fields: Mapping[str, Any], where: Where) -> Fix:
@@ -71,9 +71,6 @@ class Fix:
             f"or a named person approves: {person}" if ways else f"wait until a named person approves: {person}"
         )
         return f"{'; '.join(ways)}; page every {in_words(self.page_every.resolve(context))} until then"
-
-    def checks(self, context: Context, telemetry: Telemetry) -> tuple[CheckResult, ...]:
-        return ()
 
     def figures(self, context: Context, telemetry: Telemetry) -> tuple[tuple[str, float | None], ...]:
         return (

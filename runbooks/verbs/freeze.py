@@ -9,18 +9,18 @@ from typing import Any, ClassVar
 from runbooks.context import Context
 from runbooks.quantity import in_words
 from runbooks.verbs.gate_move import written_by_a_move
-from runbooks.verbs.step import VerbName
-from runbooks.verdict import CheckResult
+from runbooks.verbs.step import Holder, StepParams, VerbName
 from runbooks.where import Where
 from sluicegate import keys as names
 from sluicegate.telemetry import WORKER_INFLIGHT, Telemetry
 
 
 @dataclass(frozen=True, slots=True)
-class Freeze:
+class Freeze(StepParams):
     """Freeze without parameters: there is one way to close."""
 
-    verb: ClassVar[VerbName] = VerbName.FREEZE
+    verb: ClassVar[str] = VerbName.FREEZE
+    holder: ClassVar[Holder] = Holder.RECOVERY
 
     @classmethod
     def read(cls, fields: Mapping[str, Any], where: Where) -> Freeze:
@@ -37,9 +37,6 @@ class Freeze:
             f"function; no worker is killed; done when every worker seen in the last {seen} has confirmed the epoch "
             f"or its leases ran out"
         )
-
-    def checks(self, context: Context, telemetry: Telemetry) -> tuple[CheckResult, ...]:
-        return ()
 
     def figures(self, context: Context, telemetry: Telemetry) -> tuple[tuple[str, float | None], ...]:
         return ((WORKER_INFLIGHT, telemetry.worker_inflight),)

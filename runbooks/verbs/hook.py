@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
 from runbooks.context import Context
@@ -27,7 +28,7 @@ class Hook:
     on_unknown: OnUnknown | None
 
     @classmethod
-    def read(cls, fields: Mapping[str, str], where: Where) -> Hook:
+    def read(cls, fields: Mapping[str, Any], where: Where) -> Hook:
         unknown = fields.get("on_unknown")
         return cls(
             method=Text.read(fields.get("method", "POST"), where.at("method")),
@@ -38,12 +39,7 @@ class Hook:
 
     def target(self, context: Context) -> str | None:
         """Give the URL to call, or None where the settings name none; raises SettingsError for another scheme."""
-        url = self.url.resolve(context)
-        if not url:
-            return None
-        if not _is_http(url):
-            raise SettingsError(f"The hook's URL {masked(url)!r} is not an http or https address.")
-        return url
+        return http_url(self.url.resolve(context), "hook")
 
     def line(self, context: Context, on_unknown: OnUnknown | None = None) -> str | None:
         """Say what is sent, or None where nothing is; `on_unknown` is the rule in force where it differs."""
@@ -58,6 +54,15 @@ class Hook:
         }[on_unknown or self.on_unknown]
         key = self.idempotency_key.resolve(context)
         return f"{self.method.resolve(context)} {masked(url)} with Idempotency-Key {key}; {unknown}"
+
+
+def http_url(url: str, of: str) -> str | None:
+    """Give the address, or None for none; raises SettingsError for another scheme than http and https."""
+    if not url:
+        return None
+    if not _is_http(url):
+        raise SettingsError(f"The {of}'s URL {masked(url)!r} is not an http or https address.")
+    return url
 
 
 def masked(url: str) -> str:

@@ -8,17 +8,16 @@ from typing import Any, ClassVar
 
 from runbooks.context import Context
 from runbooks.verbs.gate_move import written_by_a_move
-from runbooks.verbs.step import VerbName
-from runbooks.verdict import CheckResult
+from runbooks.verbs.step import Holder, StepParams, VerbName
 from runbooks.where import Where
-from sluicegate.telemetry import Telemetry
 
 
 @dataclass(frozen=True, slots=True)
-class Recover:
+class Recover(StepParams):
     """Recover without parameters: there is one recovering state."""
 
-    verb: ClassVar[VerbName] = VerbName.RECOVER
+    verb: ClassVar[str] = VerbName.RECOVER
+    holder: ClassVar[Holder] = Holder.RECOVERY
 
     @classmethod
     def read(cls, fields: Mapping[str, Any], where: Where) -> Recover:
@@ -29,9 +28,3 @@ class Recover:
             f"move the gate to recovering/closed ({written_by_a_move(context)}), the canary count at 0 and the "
             f"provider window started anew; only canaries are admitted and pulled"
         )
-
-    def checks(self, context: Context, telemetry: Telemetry) -> tuple[CheckResult, ...]:
-        return ()
-
-    def figures(self, context: Context, telemetry: Telemetry) -> tuple[tuple[str, float | None], ...]:
-        return ()

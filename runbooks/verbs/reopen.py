@@ -8,11 +8,12 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from runbooks.context import Context
+from runbooks.evidence import NO_EVIDENCE, Evidence
 from runbooks.gates import reopen_gate
 from runbooks.quantity import in_words, plain
 from runbooks.values import Duration, Percents
 from runbooks.verbs.gate_move import written_by_a_move
-from runbooks.verbs.step import NoData, VerbName
+from runbooks.verbs.step import Holder, NoData, StepParams, VerbName
 from runbooks.verdict import CheckResult
 from runbooks.where import Where
 from sluicegate.telemetry import (
@@ -43,13 +44,14 @@ class ReopenGate:
 
 
 @dataclass(frozen=True, slots=True)
-class Reopen:
+class Reopen(StepParams):
     """Hold the gate and the ramp: shares of new work in percent, and how long each lasts."""
 
     gate: ReopenGate | None
     ramp: Percents
     ramp_step: Duration
-    verb: ClassVar[VerbName] = VerbName.REOPEN
+    verb: ClassVar[str] = VerbName.REOPEN
+    holder: ClassVar[Holder] = Holder.RECOVERY
 
     @classmethod
     def read(cls, fields: Mapping[str, Any], where: Where) -> Reopen:
@@ -73,11 +75,10 @@ class Reopen:
             f"{in_words(self.ramp_step.resolve(context))} each; then clear the rollback reason and end the run"
         )
 
-    def checks(self, context: Context, telemetry: Telemetry) -> tuple[CheckResult, ...]:
+    def checks(
+        self, context: Context, telemetry: Telemetry, evidence: Evidence = NO_EVIDENCE
+    ) -> tuple[CheckResult, ...]:
         return reopen_gate(telemetry, context.contract)
-
-    def figures(self, context: Context, telemetry: Telemetry) -> tuple[tuple[str, float | None], ...]:
-        return ()
 
 
 def _gate(fields: Mapping[str, Any]) -> ReopenGate:

@@ -8,19 +8,19 @@ from typing import Any, ClassVar
 
 from runbooks.context import Context
 from runbooks.values import Text
-from runbooks.verbs.step import VerbName
-from runbooks.verdict import CheckResult
+from runbooks.verbs.step import Holder, StepParams, VerbName
 from runbooks.where import Where
 from sluicegate import keys as names
 from sluicegate.telemetry import Telemetry
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(StepParams):
     """Hold where the snapshot goes."""
 
     to: Text
-    verb: ClassVar[VerbName] = VerbName.SNAPSHOT
+    verb: ClassVar[str] = VerbName.SNAPSHOT
+    holder: ClassVar[Holder] = Holder.RECOVERY
 
     @classmethod
     def read(cls, fields: Mapping[str, Any], where: Where) -> Snapshot:
@@ -32,9 +32,6 @@ class Snapshot:
             f"settings digest and the epoch of queue {context.settings.queue} to {self.to.resolve(context)}, with a "
             f"checksum; Redis keeps its data and notes the time ({context.keys(names.SNAPSHOT)})"
         )
-
-    def checks(self, context: Context, telemetry: Telemetry) -> tuple[CheckResult, ...]:
-        return ()
 
     def figures(self, context: Context, telemetry: Telemetry) -> tuple[tuple[str, float | None], ...]:
         return (

@@ -46,6 +46,11 @@ function R.beside_effects.journal()
   return 'moved'
 end
 
+-- Looked up when it is called: run.lua has it.
+function R.beside_effects.notify(q, g, run)
+  return R.notify(q, g, run)
+end
+
 -- A tighter gate stands as it is. In a ramp the lock-holding run's own gate decides.
 function R.beside_effects.reject_new(q, g, run)
   if g.drain_state ~= 'admit' then return 'unchanged' end

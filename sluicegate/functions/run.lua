@@ -200,26 +200,50 @@ function effects.snapshot(q)
   return 'moved'
 end
 
-function effects.endpoint(q)
+-- Point the workers at another provider; they look where it is whenever the gate has moved.
+function effects.endpoint(q, g, run)
   local key = q.p .. 'control:endpoint'
-  redis.call('HSET', key, 'last_good', redis.call('HGET', key, 'current') or '', 'current', q.a.endpoint)
+  local was = hash_of(key)
+  if was.current == q.a.endpoint then return 'unchanged' end
+  put('HSET', key, 'last_good', was.current or '', 'current', q.a.endpoint, 'run', run.id)
   return 'moved'
 end
+
+-- Point them back at where they were before this run; a run that changed nothing restores nothing.
+function effects.restore_endpoint(q, g, run)
+  local key = q.p .. 'control:endpoint'
+  local was = hash_of(key)
+  if was.run ~= run.id then return 'unchanged' end
+  put('HSET', key, 'current', was.last_good or '', 'run', '')
+  return 'moved'
+end
+
+-- Put a message into the outbox; whoever delivers it takes it from there, and no run waits for that.
+function R.notify(q, g, run)
+  put('XADD', q.p .. 'outbox', 'MAXLEN', '~', '10000', '*', 'at', digits(q.now), 'to', q.a.to, 'run', run.id, 'runbook',
+    run.runbook, 'text', q.a.text)
+  return 'moved'
+end
+effects.notify = R.notify
 
 function effects.journal()
   return 'moved'
 end
 
--- After a rollback or an audit the hooks are done: the run ends; the gate stays closed and pinned.
+-- After a rollback or an audit the hooks are done: the run ends; the gate stays closed and pinned. `degraded` says that a
+-- hook did not succeed: such a run never reads as one that rolled back cleanly.
 function effects.finish(q, g)
   if G.recovery_live(g) then return 'refused' end
-  local run, state = g.run, g.run.runbook == 'rollback-and-audit' and 'succeeded' or 'rolled_back'
+  local run = g.run
+  local state = run.runbook == 'rollback-and-audit' and 'succeeded' or 'rolled_back'
+  if run.state == 'rolling_back' and q.a.degraded then state = 'rolled_back_degraded' end
   g.run = nil
   R.finish(q, run, state, { actor = q.a.executor, reason = q.a.note or state })
   return 'ended'
 end
 
-local AFTER_ROLLBACK = { journal = effects.journal, finish = effects.finish, endpoint = effects.endpoint }
+local AFTER_ROLLBACK = { journal = effects.journal, finish = effects.finish, notify = effects.notify,
+  restore_endpoint = effects.restore_endpoint }
 
 -- The run whose fence the caller holds, and what it may do; nil where it is nobody's or another's by now.
 local function owned_run(q, g)
@@ -317,6 +341,25 @@ function commands.runs(q)
   return { runs = rows }
 end
 readonly.runs = true
+
+-- endpoint {}: where the workers are pointed at; '' for where their own settings say. Read-only. -> {current, last_good}
+function commands.endpoint(q)
+  local endpoint = hash_of(q.p .. 'control:endpoint')
+  return { current = endpoint.current or '', last_good = endpoint.last_good or '' }
+end
+readonly.endpoint = true
+
+-- outbox {limit}: messages that nobody has delivered yet, oldest first. Read-only. -> {messages = [{id, at, to, run, …}]}
+function commands.outbox(q)
+  return { messages = entries_of({ 'to', 'run', 'runbook', 'text' }, { 'at' }, 'XRANGE', q.p .. 'outbox', '-', '+', 'COUNT',
+    q.a.limit or 20) }
+end
+readonly.outbox = true
+
+-- outbox_done {id}: a message was delivered, or given up: it goes. -> {answer = moved | gone}
+function commands.outbox_done(q)
+  return { answer = put('XDEL', q.p .. 'outbox', q.a.id) == 1 and 'moved' or 'gone' }
+end
 
 -- gate_log {limit}: gate moves, newest first. Read-only. -> {entries = [{…}]}
 function commands.gate_log(q)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import automation.http_act
 import automation.outside
 from drill.ports import free_port
 from tests.automation_parts import ON_BOTH, Parts, quick
@@ -20,7 +21,7 @@ pytestmark = ON_BOTH
 @pytest.fixture(autouse=True)
 def _sooner(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(automation.outside, "AGAIN_AFTER_S", 0.2)
-    monkeypatch.setattr(automation.outside, "_CALL_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(automation.http_act, "_CALL_TIMEOUT_S", 0.5)
 
 
 def fixed_by(url: str, folder: Path, **fix: Any) -> Parts:

@@ -191,3 +191,40 @@ def test_a_step_in_which_a_person_opens_the_gate_was_interrupted(queue: OpenQueu
 
 def started_at(queue: OpenQueue) -> int:
     return int(queue.client.hget(run_key(queue), "step_at") or 0)
+
+
+def endpoint_of(queue: OpenQueue) -> tuple[str, str]:
+    record = queue.client.hgetall("control:endpoint")
+    return record.get("current", ""), record.get("last_good", "")
+
+
+def test_a_run_points_the_workers_elsewhere_once_and_its_rollback_points_them_back(queue: OpenQueue) -> None:
+    fence = claimed_run(queue)
+    assert committed(queue, fence, "endpoint", "r1", endpoint="http://good").answer == "moved"
+    assert committed(queue, fence, "endpoint", "r2", endpoint="http://good").answer == "unchanged"
+    assert (queue.store.endpoint(), endpoint_of(queue)) == ("http://good", ("http://good", ""))
+    committed(queue, fence, "rollback", "r3")
+    fence = queue.store.claim_run("e1", "", "").fence
+    assert committed(queue, fence, "endpoint", "r4", endpoint="http://other").answer == "refused"
+    assert committed(queue, fence, "restore_endpoint", "r5").answer == "moved"
+    assert committed(queue, fence, "restore_endpoint", "r6").answer == "unchanged"
+    assert queue.store.endpoint() == ""
+
+
+def test_a_run_that_pointed_nobody_elsewhere_restores_nothing(queue: OpenQueue) -> None:
+    queue.client.hset("control:endpoint", mapping={"current": "http://good", "last_good": "http://old", "run": "run-0"})
+    fence = claimed_run(queue)
+    committed(queue, fence, "rollback", "r1")
+    fence = queue.store.claim_run("e1", "", "").fence
+    assert committed(queue, fence, "restore_endpoint", "r2").answer == "unchanged"
+    assert endpoint_of(queue) == ("http://good", "http://old")
+
+
+@pytest.mark.parametrize("degraded", [False, True])
+def test_a_rollback_whose_hooks_failed_never_reads_as_a_clean_one(queue: OpenQueue, degraded: bool) -> None:
+    fence = claimed_run(queue)
+    committed(queue, fence, "rollback", "r1")
+    fence = queue.store.claim_run("e1", "", "").fence
+    assert committed(queue, fence, "finish", "r2", degraded=degraded).answer == "moved"
+    assert queue.store.runs()[0].state == ("rolled_back_degraded" if degraded else "rolled_back")
+    assert queue.store.observe().gate.pin == "rolled_back"

@@ -29,5 +29,5 @@ def test_a_page_holds_every_step_and_every_reason(name: str) -> None:
         assert f"### {step.seq}. {step.verb}\n" in text
         for part in step_text(step, runbook, CONTEXT).split("; "):
             assert f"- {part[0].upper()}{part[1:]}.\n" in text
-    for reason in runbook.rollback.reasons.values():
+    for reason in runbook.rollback.reasons.values() if runbook.rollback is not None else ():
         assert f"| `{reason}` |" in text

@@ -31,7 +31,7 @@ def test_the_lock_holding_runbooks_are_shipped_and_sound() -> None:
 
 def test_drain_and_recover_is_read_into_types() -> None:
     runbook = library.load_builtin("drain-and-recover")
-    assert [one.verb.value for one in runbook.steps] == [
+    assert [one.verb for one in runbook.steps] == [
         "freeze",
         "snapshot",
         "drain",
@@ -52,6 +52,7 @@ def test_drain_and_recover_is_read_into_types() -> None:
 
 def test_each_cause_has_its_listed_reason() -> None:
     rollback = library.load_builtin("drain-and-recover").rollback
+    assert rollback is not None
     assert rollback.to == "closed"
     assert rollback.reason(VerbName.CANARY) is RollbackReason.CANARY_FAILED
     assert rollback.reason(VerbName.BURN_DOWN) is RollbackReason.QUEUE_AGE_NOT_RECOVERING

@@ -1,0 +1,58 @@
+"""Carry out an installed verb, in a thread: its intent first, its outcome after it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import structlog
+
+from automation.outside import Came, Outcome
+from automation.steps.http import carried_out
+from automation.turn import Progress, Turn
+from runbooks.verbs.outside import Outside
+from runbooks.verbs.step import OnUnknown
+from sluicegate.run_steps import NotDone, OutsideCall, OutsideStep
+
+log = structlog.get_logger(__name__)
+
+_CALL_TIMEOUT_S = 60.0
+_TEXT_MOST = 500
+
+
+async def outside(turn: Turn) -> Progress:
+    """Call it, or settle what became of it."""
+    params = turn.params(Outside)
+    act = OutsideAct(params.by, params.call(turn.context))
+    return await carried_out(turn, act, params.on_unknown or OnUnknown.HOLD)
+
+
+class OutsideAct:
+    """Make one call of somebody else's verb; what it raises but NotDone leaves the outcome unknown."""
+
+    def __init__(self, by: OutsideStep, call: OutsideCall) -> None:
+        self._by = by
+        self._call = call
+
+    async def make(self) -> Outcome | None:
+        try:
+            async with asyncio.timeout(_CALL_TIMEOUT_S):
+                said = await asyncio.to_thread(self._by.act, self._call)
+        except NotDone as error:
+            return Outcome(Came.AGAIN, f"not done: {_line(error)}")
+        except Exception as error:  # noqa: BLE001 (a stranger's code: whatever it raised, it may have acted before)
+            log.warning("outcome_unknown", run=self._call.run_id, error=repr(error))
+            return None
+        return Outcome(Came.DONE, _line(said) or "done")
+
+    async def done(self) -> bool | None:
+        try:
+            async with asyncio.timeout(_CALL_TIMEOUT_S):
+                return await asyncio.to_thread(self._by.probe, self._call)
+        except Exception as error:  # noqa: BLE001 (as above: a probe that fails can't tell)
+            log.warning("probe_failed", run=self._call.run_id, error=repr(error))
+            return None
+
+
+def _line(said: object) -> str:
+    text = " ".join(str(said).split())[:_TEXT_MOST]
+    return "".join(character if character.isprintable() else "�" for character in text)
