@@ -52,6 +52,7 @@ generate: setup ## Write everything generated anew: rules, dashboards, the pages
 	@$(BIN)/python -m sluicegate exporter reference > docs/reference/metrics.md
 	@$(BIN)/python -m sluicegate.command_reference > docs/reference/commands.md
 	@$(BIN)/python -m sluicegate.settings_reference > docs/reference/settings.md
+	@$(BIN)/python -m runbooks.reference > docs/reference/runbooks.md
 	@$(BIN)/python -m sluicegate queue openapi > docs/reference/openapi.json
 	@for file in runbooks/*.yaml; do \
 	  name=$$(basename $$file .yaml); \

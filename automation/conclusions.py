@@ -49,9 +49,9 @@ class Conclusions:
     async def finish_rollback(self, turn: Turn, *, known: bool) -> bool:
         """Finish the hooks of a rollback whose gate move is made, then end the run; the gate stays closed and pinned.
 
-        Hooks of another version than this one's are not guessed at: the run ends degraded, and people are told.
+        A hook that was not carried out is told to people, and the run reads as degraded.
         """
-        failed = await rolling_back.look(turn) if known else "its hooks are of another version and were not called"
+        failed = await rolling_back.look(turn, known=known)
         if failed is None:
             return False
         run = turn.history.run

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import structlog
 
-from automation.alerts import Alert, Notification
 from automation.looping import Loop
 from automation.metrics import AutomationMetrics
 from automation.names import run_id
 from automation.opening import Opening
+from runbooks.alerts import Alert, Notification
 from runbooks.context import Context
 from runbooks.model import Runbook
 from runbooks.verdict import Verdict

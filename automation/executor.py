@@ -193,8 +193,8 @@ def _held_past_its_time(turn: Turn, progress: Progress) -> Progress:
 
 
 def _forbidden(run: RunRecord, standing: Standing) -> Failed | None:
-    """Give what ends a recovery from outside its queue; a person's run is bound by nothing that stood before it."""
-    if run.runbook != RECOVERY:
+    """Give what ends a run from outside its queue; a person's run is bound by nothing older, an audit by nothing."""
+    if run.runbook == LockHolder.ROLLBACK_AND_AUDIT:
         return None
     kill, breaker, by_person = standing.kill, standing.breaker, run.trigger == "person"
     if kill is not None and (not by_person or kill.since_ms >= run.started_at_ms):

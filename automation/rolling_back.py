@@ -46,10 +46,15 @@ class RollbackPart(StepParams):
         return self.text
 
 
-async def look(turn: Turn) -> str | None:
-    """Bring the rollback one look further; gives None while it goes on, else how it ended, '' for cleanly."""
+async def look(turn: Turn, *, known: bool) -> str | None:
+    """Bring the rollback one look further; gives None while it goes on, else how it ended, '' for cleanly.
+
+    Hooks of another version than this one's (`known` is False) are not guessed at.
+    """
     if not _anything_was_done(turn):
         return ""
+    if not known:
+        return "its hooks, which are of another version"
     failed = []
     for place, part in enumerate(_parts(turn), start=FIRST_PLACE):
         here = replace(turn, step=Step(place, part, _WITHIN, OnTimeout.HOLD))

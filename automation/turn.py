@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 from automation.names import request_id
 from runbooks.context import Context
-from runbooks.evidence import NO_EVIDENCE, Evidence
+from runbooks.evidence import Evidence
 from runbooks.model import Runbook, Step
 from runbooks.plan import step_text
 from sluicegate.errors import StoreUnavailable
@@ -78,7 +78,7 @@ class Turn:
     runbook: Runbook
     step: Step
     context: Context
-    evidence: Evidence = NO_EVIDENCE
+    evidence: Evidence = field(default_factory=dict)
 
     @property
     def run_id(self) -> str:

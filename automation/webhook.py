@@ -11,11 +11,11 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 
 from automation.access import Access
-from automation.alerts import Notification, NotUnderstood, parse, parse_grafana
 from automation.bodies import read_body
 from automation.episodes import Episodes, NotKept
 from automation.metrics import AutomationMetrics
 from automation.signature import SIGNATURE_HEADER, TIMESTAMP_HEADER, is_signed
+from runbooks.alerts import Notification, NotUnderstood, parse, parse_grafana
 from sluicegate.errors import StoreError
 
 log = structlog.get_logger(__name__)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from rules.cases import Case
-from sluicegate.gate import Runbook
+from sluicegate.gate import BesideRunbook, Runbook
 from sluicegate.records import AlertName
 from sluicegate.telemetry import QUEUE_LABEL
 
@@ -24,16 +24,21 @@ class SluicegateAction(StrEnum):
     """Name what Sluicegate does about it by itself."""
 
     OBSERVE = "observe"  # nothing: a person decides
-    REJECT_NEW = "reject_new"  # new jobs are refused, workers go on
+    REJECT_NEW = "reject_new"  # new jobs are refused, workers go on; the webhook opens reject-and-prepare
     DRAIN = "drain"  # the webhook opens drain-and-recover
     HOLD = "hold"  # nothing is loosened
+    RECONCILE = "reconcile"  # the webhook opens reconcile-unknown
     ROLLBACK = "rollback"  # the webhook opens rollback-and-audit
 
 
-RUNBOOK_OF: dict[SluicegateAction, Runbook] = {
+RUNBOOK_OF: dict[SluicegateAction, Runbook | BesideRunbook] = {
+    SluicegateAction.REJECT_NEW: BesideRunbook.REJECT_AND_PREPARE,
     SluicegateAction.DRAIN: Runbook.DRAIN_AND_RECOVER,
     SluicegateAction.ROLLBACK: Runbook.ROLLBACK_AND_AUDIT,
+    SluicegateAction.RECONCILE: BesideRunbook.RECONCILE_UNKNOWN,
 }
+# A hold is watched where there is a recovery to watch; where figures are missing there is nothing to look at.
+_RUNBOOK_OF_ALERT: dict[AlertName, BesideRunbook] = {AlertName.RECOVERY_HOLD: BesideRunbook.HOLD_RECOVERY}
 
 
 # A record's name as it stands in an expression: level, metric, operation, and what is selected.
@@ -73,9 +78,9 @@ class Alert:
     cases: tuple[Case, ...] = field(default=(), repr=False)
 
     @property
-    def runbook(self) -> Runbook | None:
-        """Name the recovery that the webhook's receiver starts, if any."""
-        return RUNBOOK_OF.get(self.action)
+    def runbook(self) -> Runbook | BesideRunbook | None:
+        """Name the runbook that the webhook's receiver starts, if any."""
+        return _RUNBOOK_OF_ALERT.get(self.name) or RUNBOOK_OF.get(self.action)
 
     @property
     def reads(self) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from runbooks.context import Context
 from runbooks.lints import lint
 from runbooks.page import page
 from runbooks.plan import plan as plan_run
+from runbooks.rehearsal import Report, rehearse
 from runbooks.show import plan_text, plan_values, runbook_text
 from sluicegate.console import AsJson, Queue, RedisUrl, SettingsFile, command_line, opened, settings_of
 from sluicegate.errors import UsageError
@@ -65,6 +66,34 @@ def validate(files: Annotated[list[Path], typer.Argument(help="Runbook files.", 
             typer.echo(f"{path}: {runbook.name} {runbook.digest} is sound")
     if refused:
         raise typer.Exit(2)
+
+
+@app.command("test", epilog="Example: sluicegate runbooks test drain-and-recover")
+def rehearse_command(
+    name: Annotated[str | None, typer.Argument(help="The runbook's name; all of them, if it is not named.")] = None,
+    folder: Folder = None,
+    settings: SettingsFile = None,
+) -> None:
+    """Run the tests that stand in the runbooks, by the very gates that a run goes by. Calls and writes nothing.
+
+    Exit 1 where one comes out otherwise than it says, or where a runbook has none.
+    """
+    books = library.load_all(folder) if name is None else {name: library.load(name, folder)}
+    context, failed = Context(load(settings)), 0
+    for book in books.values():
+        reports = rehearse(book, context, library.folder_of(book, folder))
+        failed += _reported(book.name, reports)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _reported(name: str, reports: tuple[Report, ...]) -> int:
+    """Print what each test came to; gives how many came out otherwise, and 1 for a runbook without a test."""
+    failed = [report for report in reports if report.differences]
+    for report in failed:
+        typer.echo(f"FAIL {name}: {report.name}: {'; '.join(report.differences)}", err=True)
+    typer.echo(f"{name}: {len(reports) - len(failed)} of {len(reports)} tests pass")
+    return len(failed) or not reports
 
 
 @app.command(epilog="Example: sluicegate runbooks plan drain-and-recover --queue default --json")

@@ -14,7 +14,7 @@ from runbooks.context import Context
 from runbooks.evidence import NO_EVIDENCE, Evidence
 from runbooks.templates import render
 from runbooks.values import refused_on_trial, sample
-from runbooks.verdict import CheckResult, Verdict, compared
+from runbooks.verdict import CheckResult, Verdict, compared, passed
 from runbooks.where import Where, shown
 from sluicegate import telemetry as names
 from sluicegate.damage import AGES, DEADLINES, known
@@ -49,6 +49,8 @@ class Figure:
 UNKNOWN_JOBS = "unknown_jobs"
 OLDEST_UNKNOWN_SECONDS = "oldest_unknown_seconds"
 CANARIES_GREEN = "canaries_green"
+CANARY_FAILURES = "canary_failures"
+UNFINISHED_JOBS = "unfinished_jobs"
 
 
 def _oldest_unknown_s(seen: Telemetry) -> float | None:
@@ -76,6 +78,8 @@ FIGURES: dict[str, Figure] = {
     UNKNOWN_JOBS: Figure(Unit.COUNT, lambda seen: None if Part.UNKNOWN in seen.damaged else seen.unknown),
     OLDEST_UNKNOWN_SECONDS: Figure(Unit.SECONDS, _oldest_unknown_s),
     CANARIES_GREEN: Figure(Unit.COUNT, lambda seen: float(seen.gate.green) if seen.gate.readable else None),
+    CANARY_FAILURES: Figure(Unit.COUNT, lambda seen: seen.gate.canary_failures if seen.gate.readable else None),
+    UNFINISHED_JOBS: Figure(Unit.COUNT, lambda seen: seen.unfinished),
     names.DUPLICATE_SIDE_EFFECTS_UNACKNOWLEDGED: Figure(
         Unit.COUNT, lambda seen: seen.gate.duplicates_unacknowledged if seen.gate.readable else None
     ),
@@ -128,6 +132,9 @@ class Condition:
         figure, limit = FIGURES[self.metric], self.limit(context)
         value = figure.read(telemetry)
         bound = f"{self.op} {_worded(limit, figure.unit)}"
+        if self.metric == names.DEADLINE_SLACK_P10_SECONDS and value is None and telemetry.unfinished == 0:
+            at_risk = self.op in ("<", "<=", "==")
+            return CheckResult(self.metric, None, bound, passed(not at_risk), "no unfinished job, none at risk")
         if figure.is_provider_rate and value is not None:
             return _provider_rate(self, value, limit, bound, telemetry, context.contract.thresholds)
         return compared(self.metric, value, bound, lambda measured: OPERATORS[self.op](measured, limit))

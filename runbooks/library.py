@@ -71,6 +71,11 @@ def load(name: str, folder: Path | None) -> Runbook:
     return found[name]
 
 
+def folder_of(runbook: Runbook, folder: Path | None) -> Path:
+    """Give the folder that the paths in a runbook are taken from: its own."""
+    return Path(str(files("runbooks"))) if folder is None else Path(runbook.source).parent
+
+
 def sound(runbook: Runbook) -> Runbook:
     """Give the runbook back, or raise SettingsError with the first finding and the number of the others."""
     findings = lint(runbook)

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from runbooks.conditions import Condition
 from runbooks.context import Context
+from runbooks.rehearsal_model import RunbookTest
 from runbooks.values import Duration
 from runbooks.verbs.rollback import Rollback
 from runbooks.verbs.step import NoData, StepParams
@@ -94,34 +95,6 @@ class Notify:
 
     when: tuple[NotifyWhen, ...]
     to: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """Hold what a test starts from: a recorded webhook, and figures (None is no data)."""
-
-    webhook: str | None
-    metrics: Mapping[str, float | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """Hold what a test expects: whether a run starts, the step's verdict, the run's state and reason."""
-
-    starts: bool | None
-    state: str | None
-    admission: str | None
-    reason: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class RunbookTest:
-    """Hold one case of the runbook's own tests."""
-
-    name: str
-    given: Given
-    step: str | None
-    then: Expected
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from runbooks.conditions import FIGURES, Condition
+from runbooks.conditions import Condition
 from runbooks.document import digest
 from runbooks.model import (
     Confirm,
-    Expected,
-    Given,
     Notify,
     NotifyWhen,
     OnTimeout,
     Runbook,
-    RunbookTest,
     Step,
     Trigger,
 )
+from runbooks.rehearsal_reading import read_test
 from runbooks.values import Duration
 from runbooks.verbs.command import Command
 from runbooks.verbs.http import Http
@@ -48,7 +46,7 @@ def read_runbook(document: Fields, source: str) -> Runbook:
             when=tuple(NotifyWhen(moment) for moment in document["notify"]["when"]), to=tuple(document["notify"]["to"])
         ),
         tests=tuple(
-            _test(fields, where.at("tests").at(index)) for index, fields in enumerate(document.get("tests", []))
+            read_test(fields, where.at("tests").at(index)) for index, fields in enumerate(document.get("tests", []))
         ),
         digest=digest(document),
         source=source,
@@ -96,26 +94,3 @@ def _rollback(fields: Fields, where: Where) -> Rollback:
 
 def _hook(fields: Fields, where: Where) -> Http | Command:
     return Command.read(fields, where) if "name" in fields else Http.read(fields, where)
-
-
-def _test(fields: Fields, where: Where) -> RunbookTest:
-    given, then = fields["given"], fields["then"]
-    metrics = given.get("metrics", {})
-    for name, value in metrics.items():
-        if name not in FIGURES:
-            here = where.at("given").at("metrics").at(name)
-            raise here.refuse(value, "but no such figure exists", f"Figures are {', '.join(FIGURES)}.")
-    return RunbookTest(
-        name=fields["name"],
-        given=Given(
-            webhook=given.get("webhook"),
-            metrics={name: None if value == "no_data" else float(value) for name, value in metrics.items()},
-        ),
-        step=fields["when"]["step"] if "when" in fields else None,
-        then=Expected(
-            starts=then.get("starts"),
-            state=then.get("state"),
-            admission=then.get("admission"),
-            reason=then.get("reason"),
-        ),
-    )

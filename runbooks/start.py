@@ -39,8 +39,8 @@ def obstacles(runbook: Runbook, telemetry: Telemetry, context: Context) -> tuple
         return (unreadable,)
     found = [
         _pinned(runbook, telemetry),
-        _live(runbook, telemetry),
-        _duplicates(runbook, telemetry),
+        _live_beside(runbook, telemetry) if runbook.beside else _live(runbook, telemetry),
+        None if runbook.beside else _duplicates(runbook, telemetry),
         _confirmed(runbook, telemetry, context),
         _kill_switch(runbook, telemetry),
     ]
@@ -88,6 +88,18 @@ def _live(runbook: Runbook, telemetry: Telemetry) -> Obstacle | None:
         "run_live",
         f"Run {live.run_id} of {live.runbook} is live in step {live.step}: an alert attaches to it.",
         "sluicegate automation abort --as NAME --reason WHY",
+    )
+
+
+def _live_beside(runbook: Runbook, telemetry: Telemetry) -> Obstacle | None:
+    """One of each may run beside the lock-holding run, and beside the others."""
+    live = next((run for run in telemetry.gate.besides if run.runbook == runbook.name), None)
+    if live is None:
+        return None
+    return Obstacle(
+        "run_live",
+        f"Run {live.run_id} of {live.runbook} is live in step {live.step or 'none yet'}: an alert attaches to it.",
+        f"sluicegate automation abort {live.run_id} --as NAME --reason WHY",
     )
 
 

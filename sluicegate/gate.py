@@ -61,6 +61,14 @@ class Runbook(StrEnum):
     ROLLBACK_AND_AUDIT = "rollback-and-audit"
 
 
+class BesideRunbook(StrEnum):
+    """Name the shipped runbooks that hold no lock: one of each may run beside any other (contract §7)."""
+
+    REJECT_AND_PREPARE = "reject-and-prepare"
+    HOLD_RECOVERY = "hold-recovery"
+    RECONCILE_UNKNOWN = "reconcile-unknown"
+
+
 class Stored(StrEnum):
     """Say whether the gate's own records can be read."""
 

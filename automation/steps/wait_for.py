@@ -20,13 +20,14 @@ async def wait_for(turn: Turn) -> Progress:
     if judged.standing is Standing.NO_DATA and params.watch.no_data is NoData.ROLLBACK:
         return Failed(VerbName.WAIT_FOR, f"no data: {judged.why}")
     looks = looks_of(turn)
-    held = held_ms([*looks, Look(turn.telemetry.at_ms, judged.standing)], params.longest_gap_ms(turn.context))
-    if judged.standing is Standing.HOLDS and held >= params.for_ms(turn.context):
-        return Done(detail={"held_s": held / 1000})
+    all_looks = [*looks, Look(turn.telemetry.at_ms, judged.standing)]
+    held_s = held_ms(all_looks, params.longest_gap_ms(turn.context)) / 1000
+    if params.has_held(all_looks, turn.context):
+        return Done(detail={"held_s": held_s})
     await note(turn, looks, judged, params.look_ms(turn.context))
     if judged.standing is Standing.NO_DATA:
         return Wait(f"no data: {judged.why}", turn.context.contract.timings.fix_page_s)
-    return Wait(judged.why or f"holds for {held / 1000:.1f} s")
+    return Wait(judged.why or f"holds for {held_s:.1f} s")
 
 
 def looks_of(turn: Turn) -> list[Look]:

@@ -35,7 +35,7 @@ def build(scope: Scope) -> Alert:
         for_s=scope.timing.for_s,
         keep_firing_for_s=scope.timing.keep_s,
         severity=Severity.PAGE,
-        action=SluicegateAction.OBSERVE,
+        action=SluicegateAction.RECONCILE,
         summary=f"Nobody can tell what became of a job on queue {scope.queue}: a person must find out.",
         description=(
             f"A side effect may have happened, nobody saw its end, and {number(bound)} seconds of asking have not"

@@ -31,7 +31,7 @@ def build(scope: Scope) -> Alert:
         keep_firing_for_s=scope.timing.keep_s,
         looks_back_s=window_s,
         severity=Severity.TICKET,
-        action=SluicegateAction.OBSERVE,
+        action=SluicegateAction.RECONCILE,
         summary=f"More jobs on queue {scope.queue} become unknown than one dead worker explains.",
         description=(
             f"One worker holds at most {most} jobs. More than that lost their worker, or their call broke off in the"

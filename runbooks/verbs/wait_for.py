@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,7 +12,7 @@ from runbooks.quantity import in_words
 from runbooks.values import Duration
 from runbooks.verbs.step import StepParams, VerbName
 from runbooks.verdict import CheckResult
-from runbooks.watch import Watch
+from runbooks.watch import Look, Standing, Watch, held_ms
 from runbooks.where import Where
 from sluicegate.telemetry import Telemetry
 
@@ -50,6 +50,12 @@ class WaitFor(StepParams):
     def longest_gap_ms(self, context: Context) -> float:
         """Give how far apart two looks may be to be of one piece."""
         return max(self.for_ms(context) / _GAP, _SHORTEST_GAP_MS)
+
+    def has_held(self, looks: Sequence[Look], context: Context) -> bool:
+        """Say whether it holds by the last look, and has for as long as it should."""
+        if not looks or looks[-1].standing is not Standing.HOLDS:
+            return False
+        return held_ms(looks, self.longest_gap_ms(context)) >= self.for_ms(context)
 
     def line(self, context: Context) -> str:
         held = f" for {in_words(self.hold_for.resolve(context))} without a break" if self.hold_for is not None else ""

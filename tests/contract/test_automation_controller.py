@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 import redis
 
-from automation.alerts import Alert, Notification
 from automation.controller import Controller, thresholds_of
 from automation.metrics import AutomationMetrics
 from drill.children import Children
 from drill.server import QueueServer, ServerOptions
+from runbooks.alerts import Alert, Notification
 from sluicegate.clock import SystemClock
 from sluicegate.policy import Thresholds
 from sluicegate.store import Store

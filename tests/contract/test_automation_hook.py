@@ -113,7 +113,7 @@ def test_an_answer_that_never_comes_is_probed_and_never_called_more_than_three_t
             assert outside.keys == [f"{run}/fix"] * 3
             outside.fixed.set()
             await parts.until_step(run, "recover")
-            assert phases(parts, run)[-1] == "outcome 200"
+            assert phases(parts, run)[-1] == "outcome done,"
             assert len(outside.calls) == 3
 
     asyncio.run(scenario())

@@ -13,6 +13,8 @@ import typer
 
 from exporter.catalogue import BUILD, PAGE, QUEUE_FIGURES, READING
 from exporter.figure import Figure
+from runbooks import reference
+from runbooks.document import schema
 from runbooks.verbs.step import VerbName
 from sluicegate import command_reference, settings_reference
 from sluicegate.__main__ import WORDS
@@ -29,7 +31,12 @@ def without_line(names: Iterable[str], page: str, line: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("page", "text"), [("commands", command_reference.reference), ("settings", settings_reference.reference)]
+    ("page", "text"),
+    [
+        ("commands", command_reference.reference),
+        ("settings", settings_reference.reference),
+        ("runbooks", reference.reference),
+    ],
 )
 def test_the_committed_page_is_what_the_code_generates(repository: Path, page: str, text: Callable[[], str]) -> None:
     committed = (repository / f"docs/reference/{page}.md").read_text(encoding="utf-8")
@@ -68,13 +75,17 @@ def test_every_setting_has_its_row_with_default_bound_and_purpose(repository: Pa
 
 
 def test_the_reference_has_every_setting_that_the_listing_has() -> None:
-    browser = {"contract": {"classes": DRILL_CLASSES, "cost_classes": {"browser": {}}}}
-    listed = {row.name for row in setting_rows(parse(browser, "a test"), None)}
-    chosen = r"(contract\.(?:cost_)?classes)\.[a-z-]+"
+    named: dict[str, Any] = {
+        "contract": {"classes": DRILL_CLASSES, "cost_classes": {"browser": {}}},
+        "automation": {"commands": {"restart": {"argv": ["true"]}}},
+    }
+    listed = {row.name for row in setting_rows(parse(named, "a test"), None)}
+    chosen = r"(contract\.(?:cost_)?classes|automation\.commands)\.[a-z-]+"
     documented = {row.name for section in sections() for row in section.rows}
     assert {re.sub(chosen, r"\1.{name}", name) for name in listed} == documented - {
         "contract.classes",
         "contract.cost_classes",
+        "automation.commands",
     }
 
 
@@ -84,9 +95,12 @@ def test_every_metric_has_its_section(repository: Path) -> None:
     assert without_line((figure.name for figure in figures), page, r"^### NAME$") == []
 
 
-def test_every_step_verb_is_a_step_of_a_documented_runbook(repository: Path) -> None:
-    pages = "\n".join(path.read_text(encoding="utf-8") for path in (repository / "docs/runbooks").glob("[!S]*.md"))
-    assert without_line(VerbName, pages, r"^### \d+\. NAME$") == []
+def test_every_step_verb_has_its_section_with_every_parameter(repository: Path) -> None:
+    page = (repository / "docs/reference/runbooks.md").read_text(encoding="utf-8")
+    assert without_line(VerbName, page, r"^### NAME$") == []
+    for verb in VerbName:
+        section = page.split(f"\n### {verb}\n")[1].split("\n### ")[0]
+        assert without_line(schema()["$defs"][verb]["properties"], section, r"^\| `NAME` \|") == []
 
 
 def test_every_alert_has_its_page_with_what_a_person_does(repository: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from automation.alerts import NotUnderstood, parse
+from runbooks.alerts import NotUnderstood, parse
 
 PAYLOADS = Path(__file__).parents[2] / "payloads"
 RECORDED = sorted(PAYLOADS.glob("*.json"))

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from automation.alerts import parse
 from drill.controls import ApiControl, AutomationControl, FaultControl, FiringSpan, PartSilent, PrometheusControl
 from drill.load import Ask
 from drill.ports import free_port
 from drill.profile import Slowness
 from drill.webhook import firing
 from rules.generate import catalogue
+from runbooks.alerts import parse
 from sluicegate.admission import Decision
 from sluicegate.settings import default_settings
 from tests.small_server import Handler, served

@@ -47,7 +47,7 @@ def test_every_operator_finds_its_places_in_an_alert() -> None:
         "for": 2,
         "keep": 3,
         "severity": 2,
-        "action": 4,
+        "action": 5,
         "label": 2,
         "condition": 1,
         "record": 2 * 4,

@@ -35,10 +35,10 @@ def test_every_inhibition_compares_the_queue() -> None:
 
 
 def test_an_inhibition_on_a_label_that_a_side_lacks_is_refused() -> None:
-    drain, advice = AlertName.QUEUE_AGE_CRITICAL, AlertName.QUEUE_AGE_HIGH
-    wrong = Inhibition("Too narrow.", sources=(drain,), targets=(advice,), equal=("queue", "runbook"))
+    drain, outlook = AlertName.QUEUE_AGE_CRITICAL, AlertName.DEADLINE_BREACH_FORECAST
+    wrong = Inhibition("Too narrow.", sources=(drain,), targets=(outlook,), equal=("queue", "runbook"))
 
-    with pytest.raises(Unlabelled, match="label runbook, but the alert SluicegateQueueAgeHigh has none"):
+    with pytest.raises(Unlabelled, match="label runbook, but the alert SluicegateDeadlineBreachForecast has none"):
         check_labels([wrong], ALERTS)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -116,6 +117,67 @@ def own(verb: str, field: str, value: str) -> Change:
     return change
 
 
+@dataclass(frozen=True)
+class On:
+    """Make a change on another shipped runbook."""
+
+    name: str
+    change: Change
+
+    def __call__(self, body: dict[str, Any]) -> None:
+        self.change(body)
+
+
+def with_step(verb: str, at: int = 0, params: dict[str, Any] | None = None) -> Change:
+    def change(body: dict[str, Any]) -> None:
+        body["steps"].insert(at, {verb: {"timeout": "30s", "on_timeout": "hold", **(params or {})}})
+
+    return change
+
+
+def with_steps(*steps: tuple[str, dict[str, Any]]) -> Change:
+    def change(body: dict[str, Any]) -> None:
+        for verb, params in steps:
+            with_step(verb, 0, params)(body)
+
+    return change
+
+
+def with_rollback(**changes: Any) -> Change:
+    def change(body: dict[str, Any]) -> None:
+        body["rollback"] = {"to": "closed", "reasons": {"manual_operator_hold": ["abort"]}, **changes}
+
+    return change
+
+
+def set_in(verb: str, **changes: Any) -> Change:
+    def change(body: dict[str, Any]) -> None:
+        step(body, verb).update(changes)
+
+    return change
+
+
+def no_rollback(body: dict[str, Any]) -> None:
+    del body["rollback"]
+
+
+def no_no_data_while_a_person_thinks(body: dict[str, Any]) -> None:
+    step(body, "approve")["gate"] = {"pass_if": ["worker_inflight == 0"]}
+
+
+def no_reason_for_a_watched_step(body: dict[str, Any]) -> None:
+    watched = {"pass_if": ["worker_inflight == 0"], "no_data": "hold"}
+    with_step("wait_for", 3, watched)(body)
+
+
+def without_field(params: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in params.items() if key != name}
+
+
+PREPARE, HOLD, AUDIT = "reject-and-prepare", "hold-recovery", "rollback-and-audit"
+CALL = {"url": "http://127.0.0.1/x", "idempotency_key": "{{ run.id }}/x", "on_unknown": "hold"}
+PROGRAM = {"name": "restart", "on_unknown": "hold"}
+
 CASES: list[tuple[str, Change]] = [
     ("out-of-order", drain_first),
     ("out-of-order", no_freeze),
@@ -136,10 +198,32 @@ CASES: list[tuple[str, Change]] = [
     ("external-without-on-unknown", no_on_unknown),
     ("external-without-on-unknown", rollback_hook_without_on_unknown),
     ("probe-missing", no_probe),
+    ("gate-without-no-data", On(HOLD, lambda body: step(body, "wait_for").pop("no_data") and None)),
+    ("gate-without-no-data", On(AUDIT, no_no_data_while_a_person_thinks)),
+    ("external-without-on-unknown", On(PREPARE, with_step("http", 0, without_field(CALL, "on_unknown")))),
+    ("external-without-on-unknown", On(PREPARE, with_step("command", 0, {"name": "restart"}))),
+    ("probe-missing", On(PREPARE, with_step("http", 0, {**CALL, "on_unknown": "probe"}))),
+    ("probe-missing", On(PREPARE, with_step("command", 0, {**PROGRAM, "on_unknown": "probe"}))),
+    ("probe-missing", with_rollback(hooks=[{**CALL, "on_unknown": "probe"}])),
+    ("key-without-run", On(PREPARE, with_step("http", 0, {**CALL, "idempotency_key": "always-the-same"}))),
+    ("key-twice", On(PREPARE, with_steps(("http", CALL), ("http", CALL)))),
+    ("verb-out-of-place", On(PREPARE, with_step("recover"))),
+    ("verb-out-of-place", On(PREPARE, with_step("set_provider", 0, {"endpoint": "http://127.0.0.1"}))),
+    ("verb-out-of-place", On(AUDIT, with_step("snapshot", 0, {"to": "x"}))),
+    ("verb-out-of-place", with_step("reject", 3)),
+    ("rollback-missing", no_rollback),
+    ("rollback-missing", On(AUDIT, no_rollback)),
+    ("rollback-beside", On(PREPARE, with_rollback())),
+    ("rollback-beside", On(PREPARE, set_in("wait_for", on_timeout="rollback"))),
+    ("rollback-beside", On(PREPARE, set_in("wait_for", no_data="rollback"))),
+    ("end-with-lock", set_in("fix", on_timeout="end")),
+    ("for-past-timeout", On(PREPARE, set_in("wait_for", timeout="10s"))),
+    ("step-twice", On(PREPARE, with_step("reject"))),
     ("rollback-not-closed", rollback_opens),
     ("reason-not-listed", made_up_reason),
     ("cause-without-reason", no_reason_for_a_step),
     ("cause-without-reason", no_reason_for_an_abort),
+    ("cause-without-reason", no_reason_for_a_watched_step),
     ("max-runtime-too-short", short_runtime),
     ("own-number", own("canary", "required", "1")),
     ("own-number", own("canary", "failures_max", "30")),
@@ -156,10 +240,16 @@ CASES: list[tuple[str, Change]] = [
 
 @pytest.mark.parametrize(("name", "change"), CASES, ids=[f"{name}-{index}" for index, (name, _) in enumerate(CASES)])
 def test_a_lint_refuses_what_it_is_for(name: str, change: Change) -> None:
-    runbook = changed(change)
+    runbook = changed(change, change.name if isinstance(change, On) else "drain-and-recover")
     assert name in found(runbook)
     with pytest.raises(SettingsError):
         library.sound(runbook)
+
+
+def test_what_may_be_done_again_and_what_has_its_keys_apart_is_let_through() -> None:
+    other = {**CALL, "idempotency_key": "{{ run.id }}/y"}
+    steps = (("http", CALL), ("http", other), ("command", PROGRAM), ("command", PROGRAM))
+    assert lint(changed(with_steps(*steps), PREPARE)) == ()
 
 
 def test_every_lint_has_a_case() -> None:

@@ -11,6 +11,7 @@ from jsonschema import Draft202012Validator
 from runbooks import library
 from runbooks.document import LARGEST_BYTES, parse_document, schema
 from runbooks.model import NotifyWhen, OnTimeout, RunCause
+from runbooks.rehearsal_model import When
 from runbooks.values import sample
 from runbooks.verbs.drain import Drain
 from runbooks.verbs.fix import Fix
@@ -100,18 +101,18 @@ def test_tests_of_a_runbook_are_read() -> None:
                 "name": "no data opens nothing",
                 "given": {
                     "webhook": "06.json",
-                    "metrics": {"queue_age_p95_seconds": 30, "provider_5xx_rate": "no_data"},
+                    "metrics": {"queue_age_p95_seconds": [30, 20], "provider_5xx_rate": "no_data"},
                 },
-                "when": {"step": "reopen"},
-                "then": {"starts": False, "admission": "closed"},
+                "when": {"step": "reopen", "after": "2m"},
+                "then": {"state": "waiting", "admission": "closed"},
             }
         ]
 
     (test,) = changed(with_test).tests
-    assert test.given.metrics == {"queue_age_p95_seconds": 30.0, "provider_5xx_rate": None}
-    assert test.step == "reopen"
-    assert test.then.starts is False
-    assert test.then.state is None
+    assert test.given.metrics == {"queue_age_p95_seconds": (30.0, 20.0), "provider_5xx_rate": (None,)}
+    assert test.when == When("reopen", 5.0, 120.0)
+    assert test.then.state == "waiting"
+    assert test.then.starts is None
 
 
 def _set(path: str, value: object) -> Any:
