@@ -60,8 +60,7 @@ end
 
 local function hash_of(key)
   local flat = redis.pcall('HGETALL', key)
-  if type(flat) ~= 'table' or flat.err then return {} end
-  local map = {}
+  local map = {} -- an error has no entries
   for i = 1, #flat, 2 do map[flat[i]] = flat[i + 1] end
   return map
 end

@@ -286,11 +286,15 @@ def _functions_named(item: pytest.Item) -> set[str]:
     """
     assert isinstance(item, pytest.Function)
     module = vars(item.module)
-    if "value_of" not in module:
+    if not {"value_of", "worth"} & module.keys():
         return set()
-    words = set(re.findall(r"\w+", inspect.getsource(item.function)))
+    words = _names_in(item.function)
     helpers = [module[word] for word in words if inspect.isfunction(module.get(word))]
-    return words.union(*(re.findall(r"\w+", inspect.getsource(helper)) for helper in helpers))
+    return words.union(*map(_names_in, helpers))
+
+
+def _names_in(function: Callable[..., object]) -> set[str]:
+    return set(re.findall(r"[A-Za-z_][\w.]*", inspect.getsource(function)))
 
 
 def _digest_of(item: pytest.Item) -> str:

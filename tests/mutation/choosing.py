@@ -93,11 +93,16 @@ class Chooser:
     def _about(self, reach: Reach, mutant: Mutant) -> float:
         """Give how much a test is about a place: near marks count, and more if few tests reach them.
 
-        What a condition guards is marked next to it, so the tests that get there come first.
+        What a condition guards is marked next to it, so the tests that get there come first, and of those the ones that
+        get to little else.
         """
         near = range(mutant.mark - _NEAR, mutant.mark + _NEAR + 1)
-        return sum(
-            1 / (len(self._by_mark[mark]) * (3 + abs(mark - mutant.mark))) for mark in near if mark in reach.marks
+        return (
+            1
+            / math.sqrt(len(reach.marks))
+            * sum(
+                1 / (len(self._by_mark[mark]) * (3 + abs(mark - mutant.mark))) for mark in near if mark in reach.marks
+            )
         )
 
 

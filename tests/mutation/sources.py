@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import sys
 from collections import Counter
 from dataclasses import dataclass, field
@@ -17,6 +18,8 @@ from tests.mutation.marks import DECLARATION, REGISTRATION, Outline
 from tests.mutation.mutants import Mutant, mutants_of
 
 FOLDER = Path(functions.__file__).parent
+# A name, with that of its table, before a bracket, in tokens put together with blanks.
+_CALL = re.compile(r"((?:\w+ \. )?\w+) \(")
 Function = tuple[str, str]
 Place = tuple[str, str, int]
 # Modules that read the source once, when they are imported, and under which name they keep it.
@@ -34,6 +37,8 @@ class Sources:
     places: dict[int, Place] = field(default_factory=dict)
     # Of each function, a fingerprint of its tokens.
     digests: dict[Function, str] = field(default_factory=dict)
+    # Of each function, the names that it calls.
+    calls: dict[Function, frozenset[str]] = field(default_factory=dict)
 
     @classmethod
     def read(cls) -> Sources:
@@ -46,17 +51,26 @@ class Sources:
         mutants: list[Mutant] = []
         places: dict[int, Place] = {}
         digests: dict[Function, str] = {}
+        calls: dict[Function, frozenset[str]] = {}
         for name, text in files.items():
             found, outlined = mutants_of(name, text, numbers)
             marked[name] = outlined.marked(text)
             mutants += found
             places |= _places(name, outlined)
-            digests |= _digests(name, text, outlined)
-        return cls(files, marked, tuple(mutants), places, digests)
+            texts = _texts(name, text, outlined)
+            digests |= {key: hashlib.sha256(" ".join(each).encode()).hexdigest()[:16] for key, each in texts.items()}
+            calls |= {key: frozenset(_CALL.findall(" ".join(each))) for key, each in texts.items()}
+        return cls(files, marked, tuple(mutants), places, digests, calls)
 
     def marks_of(self, names: set[str]) -> tuple[int, ...]:
-        """Give the marks of all functions that have one of these names, whatever table they are in."""
-        return tuple(mark for mark, (_, function, _) in self.places.items() if function.rpartition(".")[2] in names)
+        """Give the marks of all functions that have one of these names, and of what they call."""
+        reached: set[Function] = set()
+        asked = {name.replace(".", " . ") for name in names}
+        while asked:
+            new = {key for key in self.calls if key[1].replace(".", " . ") in asked} - reached
+            reached |= new
+            asked = {call for key in new for call in self.calls[key]}
+        return tuple(mark for mark, (file, function, _) in self.places.items() if (file, function) in reached)
 
     def digest_of(self, mutant: Mutant) -> str:
         """Give the fingerprint of the function that a mutant is in."""
@@ -88,13 +102,12 @@ def _places(file: str, outlined: Outline) -> dict[int, Place]:
     return places
 
 
-def _digests(file: str, text: str, outlined: Outline) -> dict[Function, str]:
-    words: dict[str, list[str]] = {}
+def _texts(file: str, text: str, outlined: Outline) -> dict[Function, list[str]]:
+    """Give the text of each token by the function that it is in."""
+    words: dict[Function, list[str]] = {}
     for token, function in zip(tokens(text), outlined.functions, strict=True):
-        words.setdefault(function or "-", []).append(token.text)
-    return {
-        (file, function): hashlib.sha256(" ".join(each).encode()).hexdigest()[:16] for function, each in words.items()
-    }
+        words.setdefault((file, function or "-"), []).append(token.text)
+    return words
 
 
 def _replaced(body: str, text: str, other: str) -> str:
