@@ -363,7 +363,7 @@ end
 
 function J.event(q, job)
   return { job_id = job.id, queue_class = job.class, attempt = job.attempt, key = job.id,
-    deadline_slack_s = (job.deadline - q.now) / 1000, canary = job.canary or nil }
+    deadline_slack_s = (job.deadline - q.now) / 1000, canary = job.canary }
 end
 
 -- A retry, a requeue or a job that was not executed becomes ready or delayed, or expires when too little is left: then

@@ -51,8 +51,15 @@ def test_by_deadline_the_shortest_class_rules(client: Any) -> None:
     client.zadd("queue:fifo:short:-", {"a": NOW_MS - 1})
     client.zadd("queue:fifo:long:-", {"b": NOW_MS - 9})
     assert [ages(client, dispatch) for dispatch in ("fifo", "edf")] == [9, 1]
-    same = "q.s.classes.long.deadline_ms = 1000"
-    assert worth(client, f"{frame('edf')} {same} return F.age_ms(q, F.ruling_ages(q), 0.95)") == 9
+    # Of several that are as short, the first by name.
+    for names in ("abcdefgh", "stuvwxyz", "hgfedcba"):
+        client.delete(*[f"queue:fifo:{name}:-" for name in "abcdefghstuvwxyz"])
+        client.sadd("queue:pairs", *[f"{name}:-" for name in names])
+        for name in names:
+            client.zadd(f"queue:fifo:{name}:-", {name: NOW_MS - ord(name)})
+        same = " ".join(f"q.s.classes.{name} = {{ deadline_ms = 900 }}" for name in names)
+        ruling = "return F.age_ms(q, F.ruling_ages(q), 0.95)"
+        assert worth(client, f"{frame('edf')} {same} {ruling}") == ord(min(names))
 
 
 def test_slack_is_that_of_all_that_is_unfinished(client: Any) -> None:

@@ -224,6 +224,14 @@ def test_a_repeat_keeps_its_age_only_at_the_head(client: Any) -> None:
     assert (state, record["ready_at"], record["eligible"]) == ("delayed", str(NOW_MS + 1), str(NOW_MS + 1))
 
 
+def test_a_canary_whose_lease_ends_has_failed(client: Any) -> None:
+    lost = "J.lose(q, job('running', { canary = 'run' }), 'lease_expired')"
+    assert worth(client, f"{frame()} q.seen = 0 return {lost}") == "failed"
+    assert client.hmget("job:x", "state", "cause", "losses") == ["failed", "lease_expired", None]
+    event = "{ J.event(q, job('running', { canary = 'run' })).canary, J.event(q, job('ready')).canary == nil }"
+    assert worth(client, f"{frame()} return {event}") == ["run", True]
+
+
 def test_a_second_loss_blocks(client: Any) -> None:
     assert worth(client, f"{frame()} return J.lose(q, job('running'), 'lease_expired')") == "unknown"
     assert client.hget("job:x", "losses") == "1"
