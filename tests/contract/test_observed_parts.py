@@ -153,3 +153,19 @@ def test_a_run_s_damaged_numbers_are_0_and_a_decision_that_is_none_is_empty(cloc
     run = seen(clocked)["gate"]["run"]
     assert (run["step"], run["started_at"]) == (0, 0)
     clocked.store.order("abort", "ada", "x")
+
+
+def calls(queue: ClockedQueue, command: str) -> int:
+    """Give how often a reading calls a command."""
+    queue.client.config_resetstat()
+    seen(queue)
+    counted: dict[str, dict[str, int]] = queue.client.info("commandstats")
+    return counted.get(f"cmdstat_{command}", {"calls": 0})["calls"]
+
+
+def test_of_a_healthy_queue_no_age_and_no_lease_is_counted_one_by_one(clocked: ClockedQueue) -> None:
+    clocked.started()
+    clocked.accepted()
+    fresh, healthy = calls(clocked, "zcount"), calls(clocked, "zrangebyscore")
+    clocked.wait(11_000)
+    assert (fresh < calls(clocked, "zcount"), healthy, calls(clocked, "zrangebyscore")) == (True, 0, 1)
