@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from automation.api import start_arguments
+from automation.cli_audit import app as audit
 from automation.cli_limits import kill_switch, limits, reset_breaker
 from automation.cli_people import RunId, abort, approve, found, hold, resume
 from automation.following import follow
@@ -147,3 +148,4 @@ app.command(epilog="Example: sluicegate automation abort --as ann --reason 'wron
 app.command(epilog="Example: sluicegate automation kill-switch on --as ann --reason 'maintenance'")(kill_switch)
 app.command(epilog="Example: sluicegate automation reset-breaker --as ann --reason 'the rule is mended'")(reset_breaker)
 app.command(epilog="Example: sluicegate automation limits --json")(limits)
+app.add_typer(audit, name="audit")

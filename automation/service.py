@@ -40,6 +40,7 @@ log = structlog.get_logger(__name__)
 _THREADS = 16
 # A body that comes slowly is given up before that.
 _LAST_ANSWERS_S = 7
+_NOTE_AUDIT_S = 3600.0
 
 
 def lock_holding_runbooks() -> dict[str, Runbook]:
@@ -77,6 +78,7 @@ class Automation:
             self._episodes,
             Executor(self._store, self._everywhere, settings, self._runbooks, clock, self._metrics),
         ]
+        self._parts.append(Loop("audit", _NOTE_AUDIT_S, self._note_audit))
         if settings.reconcile.automatic:
             self._parts.append(_reconciling(self._store, settings))
 
@@ -108,6 +110,12 @@ class Automation:
         self._access.close()
         self._everywhere.close()
         self._store.close()
+
+    async def _note_audit(self) -> None:
+        """Log the audit log's last hash: kept outside the server, it proves every entry up to it."""
+        ends = await asyncio.to_thread(self._store.audit_ends)
+        if ends.number:
+            log.info("audit_head", queue=self._settings.queue, noted=f"{ends.number}:{ends.hash}")
 
     async def _say_what_is_there(self) -> None:
         """Say at start what would otherwise surprise later: no queue, or no Redis."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Self, cast
 
 import redis
 
 from sluicegate import functions, keys, redis_clients
+from sluicegate.audit import Ends, Entry
 from sluicegate.connections import Sent
 from sluicegate.errors import OtherLibrary, StoreFull, StoreRejected, StoreUnavailable, UsageError
 from sluicegate.keys import Keys
@@ -30,6 +31,8 @@ Words = Sequence[str | int]
 _MISSING_FUNCTION = "Function not found"
 # Calls of a reader as scripts, before it looks for its function again.
 _SCRIPTS_BETWEEN = 100
+# Entries of the audit log a call.
+_AUDIT_PART = 500
 
 
 class Calls:
@@ -135,6 +138,24 @@ class Calls:
             raise StoreRejected(f"{command} answered something that is no object: {text!r:.100}")
         self._remember_epoch(body)
         return cast("Mapping[str, Any]", body)
+
+    def audit(self) -> Iterator[tuple[Ends, tuple[Entry, ...]]]:
+        """Give the audit log, oldest first, in parts, each with the chain's ends of the same instant.
+
+        The last part is empty, or reaches to the end.
+        """
+        after = "-"
+        while True:
+            body = self._call("audit", {"after": after, "limit": _AUDIT_PART})
+            rows = body["entries"] if isinstance(body["entries"], list) else []
+            yield Ends.of(body["head"]), tuple(Entry.of(fields) for _, fields in rows)
+            if len(rows) < _AUDIT_PART:
+                return
+            after = rows[-1][0]
+
+    def audit_ends(self) -> Ends:
+        """Give the audit log's two ends."""
+        return Ends.of(self._call("audit", {"after": "-", "limit": 1})["head"])
 
     def _hot(self, command: str, words: Words) -> list[Any]:
         """Call a function that takes its arguments one by one and answers one flat list."""

@@ -64,6 +64,8 @@ ENDPOINT = "control:endpoint"
 SNAPSHOT = "control:snapshot"
 GATE_LOG = "control:log"
 RECONCILE_LOG = "reconcile:log"
+AUDIT = "audit"
+AUDIT_HEAD = "audit:head"
 SETTINGS = "queue:settings"
 # Jobs by state, and the indexes that ages and slack are read from.
 PENDING = "queue:pending"
@@ -112,8 +114,8 @@ TYPES: Mapping[str, KeyType] = {
     **dict.fromkeys((DRAIN_STATE, ADMISSION, ROLLBACK_REASON, CANARY_OK_COUNT), KeyType.STRING),
     **dict.fromkeys((EPOCH, SEEN, SNAPSHOT, KILL, ALL_KILL, ALL_BREAKER, LOCK_RUN), KeyType.STRING),
     **dict.fromkeys((GATE, DECISION, DUPLICATES, ENDPOINT, SETTINGS, COUNTERS, SERVICE), KeyType.HASH),
-    **dict.fromkeys((LOCK_CONTROLLER, LOCK_BESIDE, ALL_RUNS), KeyType.HASH),
-    **dict.fromkeys((GATE_LOG, RECONCILE_LOG, INBOX, OUTBOX), KeyType.STREAM),
+    **dict.fromkeys((LOCK_CONTROLLER, LOCK_BESIDE, ALL_RUNS, AUDIT_HEAD), KeyType.HASH),
+    **dict.fromkeys((GATE_LOG, RECONCILE_LOG, AUDIT, INBOX, OUTBOX), KeyType.STREAM),
     **dict.fromkeys((PENDING, WAKE), KeyType.LIST),
     PAIRS: KeyType.SET,
     **dict.fromkeys((DELAYED, LEASES, UNKNOWN, BLOCKED, CANARY, RUNNING_CANARY, REFUSALS), KeyType.ZSET),

@@ -13,6 +13,7 @@ LIBRARY = f"sluicegate_{VERSION}"
 # Shared pieces first: later files use the tables that earlier ones fill.
 _ORDER = (
     "_base",
+    "_audit",
     "_gate",
     "_jobs",
     "_ranks",

@@ -9,7 +9,7 @@
 -- says. Epochs, fences and windows are µs and travel as strings: cjson keeps 14 digits.
 
 local commands, readonly, hot = {}, {}, {}
-local G, J, F, R = {}, {}, {}, {} -- gate, jobs, figures, runs
+local G, J, F, R, A = {}, {}, {}, {}, {} -- gate, jobs, figures, runs, audit
 
 -- A library outlives its calls, so the parsed settings are kept by their digest; a script parses them each time.
 local settings_digest, settings_value

@@ -214,6 +214,9 @@ function G.log(q, g, entry)
   put('XADD', q.p .. 'control:log', 'MAXLEN', '~', '10000', '*', 'at', digits(q.now), 'from', entry.from, 'to',
     entry.to, 'reason', entry.reason, 'actor', entry.actor, 'epoch', digits(g.epoch), 'pin', g.pin or '', 'run',
     entry.run or (g.run and g.run.id) or '', 'note', entry.note or '', 'figures', entry.figures or '{}')
+  A.write(q, 'gate', 'from', entry.from, 'to', entry.to, 'reason', entry.reason, 'actor', entry.actor, 'epoch',
+    digits(g.epoch), 'pin', g.pin or '', 'run', entry.run or (g.run and g.run.id) or '', 'note', entry.note or '',
+    'figures', entry.figures or '{}')
 end
 
 -- Write a move: why = {reason, actor, note, figures, run, window}. Raises the epoch, stores, mirrors and logs in one go.

@@ -4,6 +4,8 @@ function R.journal(q, id, entry)
   put('XADD', q.p .. 'run:' .. id .. ':journal', '*', 'at', digits(q.now), 'seq', tostring(entry.seq or 0), 'verb',
     entry.verb or '', 'phase', entry.phase, 'actor', entry.actor or '', 'text', entry.text or '', 'detail',
     entry.detail or '{}')
+  A.write(q, 'run', 'run', id, 'seq', tostring(entry.seq or 0), 'verb', entry.verb or '', 'phase', entry.phase, 'actor',
+    entry.actor or '', 'text', entry.text or '', 'detail', entry.detail or '{}')
 end
 
 -- How long an ended run is kept. A contract that was applied before this was a setting does not say.

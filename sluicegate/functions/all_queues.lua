@@ -34,6 +34,7 @@ local function storm(q)
   if asked < q.a.storm_queues then return end
   local said = asked .. ' queues asked for a run within ' .. digits(q.a.storm_ms / 1000) .. ' s'
   redis.call('SET', q.p .. 'all:breaker', digits(q.now) .. ' ' .. said)
+  A.write(q, 'all_queues', 'what', 'breaker_tripped', 'actor', 'sluicegate', 'note', said)
 end
 
 -- permit {queue, run, limit, storm_queues, storm_ms, gone = [{queue, run}]}: may a run be opened that no named person
@@ -88,13 +89,16 @@ function commands.kill_all(q)
   else
     redis.call('DEL', q.p .. 'all:kill')
   end
+  A.write(q, 'all_queues', 'what', q.a.on and 'kill_switch_on' or 'kill_switch_off', 'actor', q.a.actor, 'note', q.a.reason)
   return { answer = 'moved' }
 end
 
 -- reset_breaker {actor, reason}: let runs be opened again after a storm. -> {answer = moved | unchanged}
 function commands.reset_breaker(q)
   redis.call('DEL', q.p .. 'all:asked')
-  return { answer = redis.call('DEL', q.p .. 'all:breaker') == 1 and 'moved' or 'unchanged' }
+  if redis.call('DEL', q.p .. 'all:breaker') == 0 then return { answer = 'unchanged' } end
+  A.write(q, 'all_queues', 'what', 'breaker_reset', 'actor', q.a.actor, 'note', q.a.reason)
+  return { answer = 'moved' }
 end
 
 end

@@ -49,6 +49,7 @@ function J.confirm_duplicate(q, key, note)
   count(q, 'duplicates_confirmed')
   put('XADD', q.p .. 'reconcile:log', 'MAXLEN', '~', '10000', '*', 'at', digits(q.now), 'kind', 'duplicate', 'key', key,
     'note', note)
+  A.write(q, 'duplicate', 'key', key, 'note', note)
 end
 
 -- Calls that broke off and may have done their work; sluicegate/job.py has the same.

@@ -105,6 +105,8 @@ function commands.reconcile(q)
   put('XADD', q.p .. 'reconcile:log', 'MAXLEN', '~', '10000', '*', 'at', digits(q.now), 'kind', 'reconcile', 'job',
     job.id, 'key', job.id, 'from', job.state, 'outcome', q.a.outcome, 'source', q.a.source, 'actor', q.a.actor, 'note',
     q.a.reason)
+  A.write(q, 'reconcile', 'job', job.id, 'from', job.state, 'outcome', q.a.outcome, 'source', q.a.source, 'actor',
+    q.a.actor, 'note', q.a.reason)
   if job.state == 'unknown' then count(q, 'unknown_reconciled') end
   local state
   if q.a.outcome == 'retry' then
