@@ -30,14 +30,16 @@ def main(words: Sequence[str] | None = None) -> int:
     asked = _parser().parse_args(words)
     sources = Sources.read()
     mutants = chosen(sources.mutants, asked)
-    campaign = Campaign(sources, mutants, asked.results, asked.processes, asked.bound, asked.go_on)
+    reasons = Reasons.read()
+    campaign = Campaign(
+        sources, mutants, asked.results, asked.processes, asked.bound, goes_on=asked.go_on, reasons=reasons
+    )
     tests = asked.tests if asked.no_pieces else [PIECES, *asked.tests]
     code = pytest.main(["-q", "-s", "-p", "no:cacheprovider", "-m", "not slow", *tests], plugins=[campaign])
     if code not in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED} or len(campaign.outcomes) < len(mutants):
         print(f"mutation: the campaign ended early ({code!r}).", file=sys.stderr)
         return 2
     whole = len(mutants) == len(sources.mutants)
-    reasons = Reasons.read()
     stale = reasons.without_mutant(sources.mutants) if whole else ()
     report = Report(len(sources.mutants), campaign.outcomes, reasons, stale)
     print(*report.lines(), sep="\n")

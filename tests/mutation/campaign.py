@@ -22,9 +22,10 @@ from typing import Any
 import pytest
 
 from sluicegate import functions
-from tests.mutation.choosing import MOST_S, Chooser, Reach
+from tests.mutation.choosing import LISTED_S, MOST_S, Chooser, Reach
 from tests.mutation.memory import Known, Reached
 from tests.mutation.mutants import Mutant
+from tests.mutation.reasons import Reasons
 from tests.mutation.report import Fate, Outcome
 from tests.mutation.sources import Sources
 from tests.mutation.trial import Ending, Verdict, mapped, ready, tried
@@ -66,6 +67,7 @@ class Campaign:
     processes: int = 2
     bound_s: float = MOST_S
     goes_on: bool = False
+    reasons: Reasons = field(default_factory=lambda: Reasons({}))
     say: Callable[[str], None] = print_at_once
     outcomes: list[Outcome] = field(default_factory=list)
     _items: dict[str, pytest.Item] = field(default_factory=dict)
@@ -145,7 +147,8 @@ class Campaign:
 
         def tasks() -> Iterable[Task]:
             for mutant in left:
-                chosen = chooser.tests_for(mutant, self.bound_s, self._known.killer(mutant))
+                most_s = LISTED_S if self.reasons.of(mutant) else self.bound_s
+                chosen = chooser.tests_for(mutant, most_s, self._known.killer(mutant))
                 if not chosen:
                     self._note(Outcome(mutant, Fate.UNREACHED), begun)
                     continue

@@ -12,6 +12,8 @@ from tests.mutation.mutants import Mutant
 
 # Of the tests that reach a mutant, so many seconds' worth are run, going by what they took when they were looked at.
 MOST_S = 5.0
+# What is listed with a reason gets so many, and no last resort: it is known to survive.
+LISTED_S = 0.5
 _OVERHEAD_S = 0.1
 _NEAR = 30
 PIECES = "tests/mutation/pieces.py"
@@ -64,7 +66,7 @@ class Chooser:
                 continue
             chosen.append(reach)
             spent += reach.seconds
-        return chosen + self._last_resort(mutant)
+        return chosen + (self._last_resort(mutant) if most_s > LISTED_S else [])
 
     def _last_resort(self, mutant: Mutant) -> list[Reach]:
         """Give one piece of each long test, another one for each mutant: they are about everything, and slow."""

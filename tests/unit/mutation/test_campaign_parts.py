@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutation.choosing import PIECES, Chooser, Reach
+from tests.mutation.choosing import LISTED_S, PIECES, Chooser, Reach
 from tests.mutation.memory import Known, Reached
 from tests.mutation.mutants import mutants_of
 from tests.mutation.reasons import Reasons
@@ -174,3 +174,9 @@ def test_the_test_that_killed_it_before_comes_first_and_then_those_of_its_line()
     chooser.learn(replace(MUTANT, mutation="another", function=MUTANT.function), "line")
     assert [one.test for one in chooser.tests_for(MUTANT, 10, "killer")] == ["killer", "line", "quick"]
     assert [one.test for one in chooser.tests_for(MUTANT, 10, "gone")] == ["line", "quick", "killer"]
+
+
+def test_what_is_listed_gets_little_time_and_no_last_resort() -> None:
+    tests = [reach(name, 0.4) for name in ("a", "b", f"{PIECES}::rows[0]")]
+    assert len(chosen(Chooser({one.test: one for one in tests}), LISTED_S)) == 1
+    assert len(chosen(Chooser({one.test: one for one in tests}))) == 3

@@ -1,0 +1,290 @@
+"""The gate's own parts at their bounds: how its record reads, and when a time is over, on a real server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.function_values import value_of, worth
+from tests.gate_frame import FIELDS, FRAME, NOW_MS, gate, run
+
+
+def read(client: Any, what: str) -> Any:
+    return worth(client, f"{FRAME} local g = G.read(q) return {what}")
+
+
+def test_a_whole_record_reads_as_it_is(client: Any) -> None:
+    gate(client)
+    assert read(client, "{ g.stored, g.drain_state, g.epoch, g.since, g.green, g.pin == nil, g.ramp == nil }") == [
+        "ok", "admit", 7, 1, False, True, True,
+    ]  # fmt: skip
+    gate(client, green="1", ramp="50", pin="operator", rollback_reason="canary_failed", restoring="x")
+    assert read(client, "{ g.stored, g.green, g.ramp, g.pin, g.rollback_reason, g.restoring }") == [
+        "ok", True, 50, "operator", "canary_failed", "x",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"drain_state": "odd"}, {"pin": "odd"}, {"rollback_reason": "odd"}, {"ramp": "x"}, {"green": ""},
+        {"green": "2"}, {"since": "x"}, {"window": "x"}, {"window": ""},
+    ],
+)  # fmt: skip
+def test_whatever_makes_no_sense_makes_the_gate_unreadable(client: Any, damage: dict[str, str]) -> None:
+    gate(client, **damage)
+    assert read(client, "{ g.stored, g.drain_state, G.effective(g), G.effective_pin(g) }") == [
+        "unreadable", "drain", "drain", "control_data_lost",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_a_field_that_is_missing_makes_the_gate_unreadable(client: Any, field: str) -> None:
+    gate(client)
+    client.hdel("control:gate", field)
+    assert read(client, "g.stored") == "unreadable"
+    assert read(client, "G.glance(q).stored") == "unreadable"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("control:epoch", "x"),
+        ("drain_state", "odd"),
+        ("admission", "ajar"),
+        ("admission", None),
+        ("control:epoch", None),
+    ],
+)
+def test_a_key_that_is_garbage_or_gone_makes_the_gate_unreadable(client: Any, key: str, value: str | None) -> None:
+    gate(client)
+    client.delete(key) if value is None else client.set(key, value)
+    assert read(client, "{ g.stored, G.readable(g) }") == ["unreadable", False]
+
+
+def test_what_was_never_written_is_uninitialised(client: Any) -> None:
+    client.mset({"drain_state": "admit", "admission": "open"})
+    assert read(client, "{ g.stored, G.effective_pin(g) }") == ["uninitialised", "uninitialised"]
+    client.hset("queue:settings", "digest", "x")
+    assert read(client, "g.stored") == "unreadable"
+    gate(client)
+    assert worth(client, f"{FRAME} q.s = nil return G.read(q).stored") == "unreadable"
+
+
+def test_an_epoch_that_was_seen_later_is_data_that_fell_behind(client: Any) -> None:
+    gate(client)
+    behind = "{ g.behind, G.readable(g) }"
+    assert [worth(client, f"{FRAME} q.seen = {seen} local g = G.read(q) return {behind}") for seen in (7, 8)] == [
+        [False, True], [True, False],
+    ]  # fmt: skip
+
+
+def test_the_tighter_of_the_record_and_the_raw_keys_is_in_force(client: Any) -> None:
+    def effective(stored: str, state: str, admission: str) -> str:
+        gate(client, drain_state=stored)
+        client.mset({"drain_state": state, "admission": admission})
+        return str(read(client, "G.effective(g)"))
+
+    assert effective("admit", "admit", "open") == "admit"
+    assert effective("admit", "admit", "closed") == "reject_new"
+    assert effective("admit", "drain", "open") == "drain"
+    assert effective("drain", "admit", "open") == "drain"
+    assert effective("reject_new", "admit", "closed") == "reject_new"
+    assert effective("recovering", "reject_new", "closed") == "recovering"
+
+
+def test_the_share_that_is_admitted_is_0_unless_all_is_well(client: Any) -> None:
+    gate(client)
+    assert read(client, "G.admitted_percent(q, g)") == 100
+    gate(client, ramp="10")
+    assert read(client, "G.admitted_percent(q, g)") == 10
+    for seen, percent in ((NOW_MS - 15, 10), (NOW_MS - 16, 0), (NOW_MS + 15, 10), (NOW_MS + 16, 0)):
+        client.set("control:seen", seen)
+        assert read(client, "G.admitted_percent(q, g)") == percent
+    gate(client)
+    client.set("admission", "closed")
+    assert read(client, "G.admitted_percent(q, g)") == 0
+    client.delete("admission")
+    assert read(client, "G.admitted_percent(q, g)") == 0
+
+
+def test_an_opening_is_lately_for_a_while(client: Any) -> None:
+    def lately(at: int) -> bool:
+        return worth(client, f"{FRAME} return G.reopened_lately(q, {{ reopened_at = {at} }})") is True
+
+    assert [lately(at) for at in (0, NOW_MS - 60, NOW_MS - 59, NOW_MS)] == [False, False, True, True]
+    assert not worth(client, f"{FRAME} q.now = 9 return G.reopened_lately(q, {{ reopened_at = 0 }})")
+
+
+def test_only_a_run_of_the_two_that_hold_the_lock_and_that_goes_on_is_live(client: Any) -> None:
+    def live(**changes: str) -> bool:
+        run(client, **changes)
+        return worth(client, f"{FRAME} local run = G.live_run(q, 'r') return run ~= nil and run.id == 'r'") is True
+
+    assert live()
+    assert live(state="rolling_back")
+    assert live(runbook="rollback-and-audit")
+    assert not live(state="succeeded")
+    assert not live(runbook="reject-and-prepare")
+    client.hdel("run:r", "runbook")
+    assert worth(client, f"{FRAME} return {{ G.live_run(q, 'r') == nil, G.live_run(q, nil) == nil }}") == [True, True]
+
+
+def test_a_recovery_is_live_while_its_run_does_not_roll_back(client: Any) -> None:
+    def recovery(body: str) -> bool:
+        return value_of(client, f"G.recovery_live({{ run = {body} }})") is True
+
+    assert recovery("{ runbook = 'drain-and-recover', state = 'running' }")
+    assert not recovery("{ runbook = 'drain-and-recover', state = 'rolling_back' }")
+    assert not recovery("{ runbook = 'rollback-and-audit', state = 'running' }")
+    assert not recovery("nil")
+
+
+def test_duplicates_that_cannot_be_counted_are_one_that_nobody_acknowledged(client: Any) -> None:
+    counts = "{ g.confirmed, g.acknowledged, g.audited, g.duplicates, g.duplicates_damaged, g.stored }"
+    gate(client)
+    assert read(client, counts) == [0, 0, 0, False, False, "ok"]
+    client.hset("control:duplicates", mapping={"confirmed": 3, "acknowledged": 3, "audited": 2})
+    assert read(client, counts) == [3, 3, 2, False, False, "ok"]
+    client.hset("control:duplicates", "acknowledged", 2)
+    assert read(client, counts)[3] is True
+    for field in ("confirmed", "acknowledged", "audited"):
+        client.hset("control:duplicates", mapping={"confirmed": 3, "acknowledged": 3, "audited": 2, field: "x"})
+        assert read(client, counts) == [1, 0, 0, True, True, "unreadable"]
+    worth(client, f"{FRAME} G.count_duplicate(q, 'k', 'n') return 1")
+    assert client.hget("control:duplicates", "last_key") is None
+    worth(client, f"{FRAME} local g = G.read(q) G.repair(q, g) return g.window")
+    assert client.hgetall("control:duplicates") == {"confirmed": "1", "acknowledged": "0", "audited": "0"}
+    worth(client, f"{FRAME} G.count_duplicate(q, 'k', 'n') return 1")
+    assert client.hmget("control:duplicates", "confirmed", "last_key") == ["2", "k"]
+    client.delete("control:duplicates")
+    client.set("control:duplicates", "x")
+    assert read(client, counts) == [1, 0, 0, True, True, "unreadable"]
+
+
+def test_a_repair_leaves_what_is_whole(client: Any) -> None:
+    gate(client)
+    client.hset("control:duplicates", "confirmed", 3)
+    assert worth(client, f"{FRAME} local g = G.read(q) G.repair(q, g) return g.window") == "5"
+    assert client.hgetall("control:duplicates") == {"confirmed": "3"}
+    gate(client, window="x")
+    assert worth(client, f"{FRAME} local g = G.read(q) G.repair(q, g) return g.window") == "0"
+
+
+def moved(client: Any, start: str, state: str, *, why: str = "", **fields: Any) -> dict[str, str]:
+    """Move a gate with these fields from one state to another, and give its record."""
+    gate(client, drain_state=start, **fields)
+    body = (
+        f"local g = G.read(q) g.drain_state = '{state}' G.move(q, g, '{start}', {{ reason = 'r', actor = 'a' {why} }})"
+    )
+    worth(client, f"{FRAME} {body} return 1")
+    record: dict[str, str] = client.hgetall("control:gate")
+    return record
+
+
+def test_a_move_to_another_state_begins_anew_what_belongs_to_it(client: Any) -> None:
+    full = {"green": "1", "ramp": "10", "limit_at": "9", "ok_since": "8", "pin_note": "n"}
+    names = ("since", "green", "ramp", "limit_at", "ok_since", "window", "pin_note")
+    now, epoch = str(NOW_MS), f"{NOW_MS}000"
+
+    def after(start: str, state: str, **more: Any) -> list[str]:
+        record = moved(client, start, state, **(full | more))
+        return [record[name] for name in names]
+
+    assert after("admit", "admit") == ["1", "0", "10", "9", "0", "5", ""]
+    assert after("admit", "admit", ramp="") == ["1", "0", "", "0", "0", "5", ""]
+    assert after("admit", "drain") == [now, "0", "", "0", "0", "5", ""]
+    assert after("admit", "reject_new") == [now, "0", "", "0", "8", "5", ""]
+    assert after("drain", "recovering") == [now, "1", "", "9", "0", epoch, ""]
+    assert after("recovering", "recovering") == ["1", "1", "", "9", "0", "5", ""]
+    assert after("recovering", "recovering", why=", window = true") == ["1", "1", "", "9", "0", epoch, ""]
+    assert after("drain", "drain", pin="operator") == ["1", "0", "", "0", "0", "5", "n"]
+
+
+def test_a_move_shows_in_the_raw_keys_its_log_and_the_epoch(client: Any) -> None:
+    moved(client, "admit", "drain", why=", note = 'n', figures = '[]', run = 'run1'")
+    assert client.mget("drain_state", "admission", "rollback_reason", "control:epoch") == [
+        "drain",
+        "closed",
+        None,
+        f"{NOW_MS}000",
+    ]
+    ((_, entry),) = client.xrange("control:log")
+    assert [entry[name] for name in ("from", "to", "note", "figures", "run", "pin")] == [
+        "admit",
+        "drain",
+        "n",
+        "[]",
+        "run1",
+        "",
+    ]
+    run(client)
+    moved(client, "drain", "admit", rollback_reason="canary_failed", pin="operator")
+    assert client.mget("drain_state", "admission", "rollback_reason") == ["admit", "open", "canary_failed"]
+    entry = client.xrange("control:log")[-1][1]
+    assert [entry[name] for name in ("note", "figures", "run", "pin")] == ["", "{}", "r", "operator"]
+    client.set("control:epoch", f"{NOW_MS}500")
+
+
+def test_an_epoch_only_grows_also_past_one_that_was_seen(client: Any) -> None:
+    gate(client)
+    move = "G.move(q, g, 'admit', { reason = 'r', actor = 'a' }) return digits(g.epoch)"
+    client.set("control:epoch", f"{NOW_MS}500")
+    assert worth(client, f"{FRAME} local g = G.read(q) {move}") == f"{NOW_MS}501"
+    seen = f"q.seen = q.us + 900 local g = G.read(q) {move}"
+    assert worth(client, f"{FRAME} {seen}") == f"{NOW_MS}901"
+
+
+def adopted(client: Any, stored: str, state: str, admission: str) -> tuple[bool, dict[str, str]]:
+    """Write raw keys beside a record, let them be adopted, and give the last line of the log."""
+    gate(client, drain_state=stored)
+    client.delete("control:log")
+    client.mset({"drain_state": state, "admission": admission})
+    moved = worth(client, f"{FRAME} return G.adopt(q, G.read(q))")
+    entries = client.xrange("control:log")
+    return moved is True, entries[-1][1] if entries else {}
+
+
+def test_only_a_tightening_hand_edit_is_adopted_and_any_other_written_back(client: Any) -> None:
+    for stored in ("admit", "reject_new", "drain"):
+        assert adopted(client, stored, stored, "open" if stored == "admit" else "closed") == (False, {})
+    for stored, state, admission, to in (
+        ("admit", "drain", "open", "drain"), ("admit", "admit", "closed", "reject_new"),
+        ("reject_new", "drain", "closed", "drain"), ("admit", "recovering", "closed", "reject_new"),
+    ):  # fmt: skip
+        moved, entry = adopted(client, stored, state, admission)
+        assert (moved, entry["to"], entry["reason"], entry["pin"]) == (True, to, "hand_edit", "hand_edit")
+    for stored, state, admission, wrote in (
+        ("drain", "admit", "closed", "drain_state admit"), ("drain", "drain", "open", "admission open"),
+        ("reject_new", "admit", "closed", "drain_state admit"),
+        ("admit", "recovering", "open", "drain_state recovering"),
+    ):  # fmt: skip
+        moved, entry = adopted(client, stored, state, admission)
+        assert (moved, entry["to"], entry["reason"], entry["pin"]) == (True, stored, "hand_edit_written_back", "")
+        assert entry["note"].startswith(f"SET {wrote} was")
+    client.delete("admission")
+    assert worth(client, f"{FRAME} return G.adopt(q, G.read(q))") is False
+
+
+def test_a_close_says_why_where_it_pins(client: Any) -> None:
+    for pin, why, note in (
+        ("'lost'", "", ""),
+        ("'operator'", ", note = 'n'", "n"),
+        ("'operator'", "", "r"),
+        ("nil", ", note = 'n'", ""),
+    ):
+        gate(client)
+        body = (
+            f"G.close(q, g, {pin}, 'lost', {{ reason = 'r', actor = 'a' {why} }})"
+            if pin != "'lost'"
+            else "G.pin(g, 'p')"
+        )
+        assert worth(client, f"{FRAME} local g = G.read(q) {body} return g.pin_note") == note
+
+
+def test_a_decision_without_figures_has_an_empty_object(client: Any) -> None:
+    worth(client, f"{FRAME} G.write_decision(q, 'a', 'r') return 1")
+    assert client.hgetall("control:decision") == {"action": "a", "reason": "r", "at": str(NOW_MS), "figures": "{}"}
+    worth(client, f"{FRAME} G.write_decision(q, 'a', 'r', '[]') return 1")
+    assert client.hget("control:decision", "figures") == "[]"
