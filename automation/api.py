@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import asdict
-from enum import StrEnum
 from typing import TypeVar
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError, field_validator
 from starlette.types import ASGIApp
 
 from automation.access import Access
@@ -23,17 +22,18 @@ from automation.names import run_id
 from automation.sentences import not_waiting_said
 from automation.webhook import SIGNED_PATHS, add_webhooks, count
 from runbooks.model import Runbook
+from runbooks.verbs.outside import found
 from runbooks.verbs.step import VerbName
 from sluicegate.errors import StoreError
+from sluicegate.gate import Runbook as LockHolder
 from sluicegate.store import Store
 
+_CAN_WAIT = frozenset({VerbName.FIX, VerbName.CANARY, VerbName.APPROVE, VerbName.HTTP, VerbName.COMMAND})
 
-class Waiting(StrEnum):
-    """Name the steps that can wait for a person's word."""
 
-    FIX = VerbName.FIX.value
-    CANARY = VerbName.CANARY.value
-    APPROVE = VerbName.APPROVE.value
+def can_wait(step: str) -> bool:
+    """Say whether a step of this verb can wait for a person's word; every installed verb can."""
+    return step in _CAN_WAIT or step in found()
 
 
 # Both end up in logs and on terminals, where a control character would be a command.
@@ -66,7 +66,14 @@ _HELD = {"moved": 200, "unchanged": 409, "expired": 409, "gone": 404, "unreadabl
 class Approval(Named):
     """Say yes to the step that waits for it."""
 
-    step: Waiting
+    step: str
+
+    @field_validator("step")
+    @classmethod
+    def _check_step(cls, step: str) -> str:
+        if not can_wait(step):
+            raise ValueError(f"no step {step[:40]!r} waits for a person")
+        return step
 
 
 NamedT = TypeVar("NamedT", bound=Named)
@@ -153,6 +160,9 @@ async def _aborted(store: Store, run: str, asked: Named) -> Response:
     history = await asyncio.to_thread(store.run, run)
     if history is None or not history.run.live:
         return _said(404, f"There is no live run {run}; nothing was changed.")
+    if history.run.runbook not in set(LockHolder):
+        ended = await asyncio.to_thread(store.abort_beside, run, actor=asked.actor, reason=asked.reason)
+        return JSONResponse({"answer": ended}, status_code=404 if ended == "gone" else 200)
     answer = await asyncio.to_thread(store.order, "abort", asked.actor, asked.reason)
     return JSONResponse({"answer": answer.answer, "drain_state": answer.drain_state, "pin": answer.pin})
 

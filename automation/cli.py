@@ -16,7 +16,7 @@ from automation.cli_limits import kill_switch, limits, reset_breaker
 from automation.cli_people import RunId, abort, approve, found, hold, resume
 from automation.following import follow
 from automation.sentences import history_lines, opening_said, run_row
-from automation.service import Automation, lock_holding_runbooks
+from automation.service import Automation, runbooks_in_force
 from sluicegate import logs
 from sluicegate.console import (
     Actor,
@@ -73,11 +73,12 @@ def run(
     queue: Queue = None,
 ) -> None:
     """Open a run as a named person; an automation service carries it out. Exit 1 when it was not opened."""
-    books = lock_holding_runbooks()
+    in_force = settings_of(settings, redis_url, queue)
+    books = runbooks_in_force(in_force)
     if runbook not in books:
         raise UsageError(f"There is no runbook `{runbook}`.", f"There are {', '.join(sorted(books))}.")
     who = person(actor, reason)
-    with opened(settings_of(settings, redis_url, queue)) as store:
+    with opened(in_force) as store:
         answer = store.open_run(start_arguments(books[runbook], who.name, who.reason))
     said = opening_said(answer)
     if answer.answer != "moved":

@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from automation.api import Waiting
+from automation.api import can_wait
 from automation.sentences import aborted_said, not_waiting_said, rolls_back_said
 from runbooks.quantity import duration_s
-from sluicegate.console import Actor, Queue, RedisUrl, SettingsFile, Why, fail, opened, person, settings_of
+from sluicegate.console import Actor, Person, Queue, RedisUrl, SettingsFile, Why, fail, opened, person, settings_of
 from sluicegate.errors import UsageError
+from sluicegate.gate import Runbook as LockHolder
 from sluicegate.replies import RunHistory
 from sluicegate.store import Store
 
@@ -23,13 +24,15 @@ def approve(
     run_id: RunId,
     actor: Actor,
     reason: Why,
-    step: Annotated[Waiting | None, typer.Argument(help="The step; the one the run is in, if not named.")] = None,
+    step: Annotated[str | None, typer.Argument(help="The step; the one the run is in, if not named.")] = None,
     settings: SettingsFile = None,
     redis_url: RedisUrl = None,
     queue: Queue = None,
 ) -> None:
     """Let the step that waits for a person pass. Exit 1 when the run is not live or no step waits for a person."""
     who = person(actor, reason)
+    if step is not None and not can_wait(step):
+        raise UsageError(f"No step `{step}` waits for a person.")
     with opened(settings_of(settings, redis_url, queue)) as store:
         named = step or _waiting(found(store, run_id))
         answer = store.approve(run_id, named, actor=who.name, reason=who.reason)
@@ -49,11 +52,18 @@ def abort(
     redis_url: RedisUrl = None,
     queue: Queue = None,
 ) -> None:
-    """End the live run in one move: drain/closed, pinned, its fence revoked. Exit 1 when nothing was changed."""
+    """End the live run in one move: drain/closed, pinned, its fence revoked. Exit 1 when nothing was changed.
+
+    A run that holds no lock is named by its id; it just ends, and the gate stays as it is.
+    """
     who = person(actor, reason)
     with opened(settings_of(settings, redis_url, queue)) as store:
-        if run_id is not None and not found(store, run_id).run.live:
+        run = found(store, run_id).run if run_id is not None else None
+        if run is not None and not run.live:
             raise fail(f"Run {run_id} is not live, so nothing was changed.")
+        if run is not None and run.runbook not in set(LockHolder):
+            _abort_beside(store, run.run_id, who)
+            return
         answer = store.order("abort", who.name, who.reason)
     if answer.answer == "moved":
         said = aborted_said(answer)
@@ -65,6 +75,12 @@ def abort(
         raise fail(said.sentence, said.hint)
     else:
         raise fail("There is no live run, so nothing was changed.", "`sluicegate gate drain|hold` moves the gate.")
+
+
+def _abort_beside(store: Store, run_id: str, who: Person) -> None:
+    if store.abort_beside(run_id, actor=who.name, reason=who.reason) != "moved":
+        raise fail(f"Run {run_id} is not live any more, so nothing was changed.", _LISTS)
+    typer.echo(f"Run {run_id} is ended; it held no lock, so the gate stays as it is.")
 
 
 def hold(
@@ -143,10 +159,10 @@ def _seconds(lasts: str | None) -> float | None:
 _LISTS = "`sluicegate automation runs` lists the runs."
 
 
-def _waiting(history: RunHistory) -> Waiting:
+def _waiting(history: RunHistory) -> str:
     """Give the step that the run is in, if it is one that can wait for a person."""
     verb = history.run.verb
-    if verb not in set(Waiting):
+    if not can_wait(verb):
         at = f"at step {verb}" if verb else "before its first step"
         raise fail(f"Run {history.run.run_id} is {at}, which waits for no person; nothing was changed.")
-    return Waiting(verb)
+    return verb

@@ -46,6 +46,7 @@ class Controller:
         self._loop = Loop("controller", settings.contract.timings.tick_s, self.tick)
         self._paged_at = -float("inf")
         self._drifted = ""
+        self.leads = False
 
     async def start(self) -> None:
         await self._loop.start()
@@ -55,8 +56,8 @@ class Controller:
 
     async def tick(self) -> None:
         """Look once and apply once; does nothing while another controller leads."""
-        leading, fence = await asyncio.to_thread(self._store.lead, self._name)
-        if not leading:
+        self.leads, fence = await asyncio.to_thread(self._store.lead, self._name)
+        if not self.leads:
             self._metrics.ticks.labels("followed").inc()
             return
         telemetry = await asyncio.to_thread(self._store.tick, fence)

@@ -21,15 +21,13 @@ from runbooks.model import OnTimeout, Step
 from runbooks.values import Duration
 from runbooks.verbs.command import Command
 from runbooks.verbs.http import Http
-from runbooks.verbs.rollback import Restore
+from runbooks.verbs.rollback import FIRST_PLACE, LAST_PLACE, Restore
 from runbooks.verbs.step import OnUnknown, StepParams
 from sluicegate.run_journal import Phase
 from sluicegate.run_steps import ROLLBACK_VERB
 
 log = structlog.get_logger(__name__)
 
-# The parts of a rollback have places of their own in the journal, past those of every step.
-FIRST_PLACE = 100
 _WITHIN = Duration("60s")
 
 
@@ -67,6 +65,11 @@ async def look(turn: Turn, *, known: bool) -> str | None:
         await _further(here, part)
         return None
     return "; ".join(failed)
+
+
+def last_turn(turn: Turn) -> Turn:
+    """Give the turn in whose place the end of the rollback is written."""
+    return replace(turn, step=Step(LAST_PLACE, RollbackPart("", None, OnUnknown.HOLD), _WITHIN, OnTimeout.HOLD))
 
 
 def _anything_was_done(turn: Turn) -> bool:

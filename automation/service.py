@@ -19,9 +19,10 @@ from automation.executor import Executor
 from automation.looping import Loop, Service
 from automation.metrics import AutomationMetrics
 from automation.opening import Opening
+from automation.outbox import Outbox
 from automation.preflight import weaknesses
 from runbooks.context import Context
-from runbooks.library import builtin_names, load_builtin
+from runbooks.library import load_all
 from runbooks.model import Runbook
 from runbooks.plan import step_text
 from sluicegate.all_queues import AllQueues
@@ -43,9 +44,10 @@ _LAST_ANSWERS_S = 7
 _NOTE_AUDIT_S = 3600.0
 
 
-def lock_holding_runbooks() -> dict[str, Runbook]:
-    """Give the shipped runbooks by name."""
-    return {name: load_builtin(name) for name in builtin_names()}
+def runbooks_in_force(settings: Settings) -> dict[str, Runbook]:
+    """Give the runbooks by name: the shipped ones, and those of the settings' folder beside or in place of them."""
+    folder = settings.automation.runbook_dir
+    return {**load_all(None), **(load_all(folder) if folder is not None else {})}
 
 
 def _check_lines(runbooks: Mapping[str, Runbook], settings: Settings) -> None:
@@ -61,7 +63,7 @@ class Automation:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._runbooks = lock_holding_runbooks()
+        self._runbooks = runbooks_in_force(settings)
         _check_lines(self._runbooks, settings)
         self._metrics = AutomationMetrics()
         self._access = Access(settings.automation)
@@ -73,9 +75,11 @@ class Automation:
         )
         self._episodes = Episodes(opening, settings, self._runbooks, self._metrics)
         recovery, clock = self._runbooks["drain-and-recover"], SystemClock()
+        controller = Controller(opening, settings, recovery, clock, self._metrics)
         self._parts: list[Service] = [
-            Controller(opening, settings, recovery, clock, self._metrics),
+            controller,
             self._episodes,
+            Outbox(self._store, settings, lambda: controller.leads, self._metrics),
             Executor(self._store, self._everywhere, settings, self._runbooks, clock, self._metrics),
         ]
         self._parts.append(Loop("audit", _NOTE_AUDIT_S, self._note_audit))

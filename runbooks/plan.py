@@ -13,6 +13,7 @@ from runbooks.context import NO_RUN, Context
 from runbooks.model import OnTimeout, Runbook, Step
 from runbooks.quantity import in_words
 from runbooks.start import UNSEEN, Obstacle, obstacles
+from runbooks.verbs.rollback import FIRST_PLACE
 from runbooks.verdict import CheckResult
 from sluicegate.gate import PinReason
 from sluicegate.remedies import QUEUE_APPLY
@@ -114,6 +115,15 @@ def rollback_text(step: Step, runbook: Runbook, context: Context) -> str:
         f"move the gate to drain/{runbook.rollback.to} first, pinned {PinReason.ROLLED_BACK}, "
         f"reason {runbook.reason(step.verb)}, and revoke the run's fence{after}"
     )
+
+
+def lines_by_place(runbook: Runbook, context: Context) -> dict[int, str]:
+    """Give every line that a run's journal may hold by its place there: the steps', then those of a rollback."""
+    after = runbook.rollback.lines(context) if runbook.rollback is not None else ()
+    return {
+        **{step.seq: step_text(step, runbook, context) for step in runbook.steps},
+        **dict(enumerate(after, start=FIRST_PLACE)),
+    }
 
 
 def _notes(runbook: Runbook, telemetry: Telemetry, context: Context, *, own_file: bool) -> tuple[str, ...]:

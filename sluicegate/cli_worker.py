@@ -58,7 +58,7 @@ async def _work(settings: Settings, worker_id: str | None) -> None:
     loop = asyncio.get_running_loop()
     try:
         async with ProviderCall(settings.provider_url) as call:
-            worker = Worker(store, call, settings.worker, worker_id=worker_id)
+            worker = Worker(store, call, settings.worker, worker_id=worker_id, point=call.point_at)
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.add_signal_handler(number, worker.stop)
             await worker.run()

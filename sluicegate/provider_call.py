@@ -10,10 +10,13 @@ from types import TracebackType
 from typing import Protocol, Self
 
 import httpx
+import structlog
 
 from sluicegate.clock import Clock, SystemClock
 from sluicegate.errors import UsageError
 from sluicegate.job import Call, CallKind, Job
+
+log = structlog.get_logger("provider_call")
 
 PATH = "/v1/complete"
 KEY_HEADER = "Idempotency-Key"
@@ -34,7 +37,7 @@ class ProviderCall:
 
     def __init__(self, url: str, clock: Clock | None = None) -> None:
         """Take the provider's address; raises UsageError where it is not an HTTP address."""
-        self._url = _checked(url)
+        self._own_url = self._url = _checked(url)
         self._clock = clock or SystemClock()
         # The worker bounds the whole call. A proxy named by the environment would answer for a provider that refuses.
         self._client = httpx.AsyncClient(timeout=None, trust_env=False, limits=httpx.Limits(max_connections=None))  # noqa: S113 (as above)
@@ -46,6 +49,17 @@ class ProviderCall:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._client.aclose()
+
+    def point_at(self, url: str) -> None:
+        """Call another address from the next call on, '' for the own one; what is no address changes nothing."""
+        try:
+            pointed = _checked(url) if url else self._own_url
+        except UsageError as error:
+            log.error("endpoint_not_valid", why=str(error))
+            return
+        if pointed != self._url:
+            log.warning("endpoint_changed", host=pointed.host, port=pointed.port)
+            self._url = pointed
 
     async def __call__(self, job: Job, timeout_s: float) -> Call:
         """Make the call; every way it can end is a Call, but for a cancellation from outside."""

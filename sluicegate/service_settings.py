@@ -124,6 +124,9 @@ class AutomationSettings(ListenSettings):
         description="On a server that keeps no file, or evicts: open runs all the same (warn), or by name (refuse).",
     )
     fix: FixSettings = FixSettings()
+    runbook_dir: Path | None = Field(
+        default=None, description="Folder of runbooks of your own; one of a shipped one's name takes its place."
+    )
     rollback_hook_url: str | None = Field(
         default=None, description="Address that is called after a rollback has closed the gate, to recreate workers."
     )

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import random
 import secrets
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import structlog
@@ -31,6 +32,8 @@ from sluicegate.store import Store
 from sluicegate.store_link import StoreLink, longer
 from sluicegate.upkeep import Upkeep
 
+# Points a handler at a provider's address; '' is where it was made for.
+Point = Callable[[str], None]
 GATE_WATCH_S = 0.25
 _FIRST_BACKOFF_S = 0.1
 _REPORT_WITHIN_S = 5.0
@@ -54,7 +57,9 @@ class Worker:
         worker_id: str | None = None,
         log: FilteringBoundLogger | None = None,
         clock: Clock | None = None,
+        point: Point | None = None,
     ) -> None:
+        """`point` is told where the provider is, '' for where the settings say, whenever the gate has moved."""
         self.worker_id = worker_id or f"worker-{secrets.token_hex(4)}"
         self._settings = settings or WorkerSettings()
         self._store = store
@@ -76,6 +81,8 @@ class Worker:
         self._claims = 0
         self._unanswered = False
         self._said_not_open = False
+        self._point = point
+        self._pointed_at = -1
 
     def stop(self) -> None:
         """Stop pulling and let go as in a drain; the second time end every call at once. Safe before `run`."""
@@ -128,6 +135,8 @@ class Worker:
             await self._say_not_open()
         for event in claimed.expired:
             log_expired(self._log, event)
+        if self._point is not None and claimed.epoch != self._pointed_at:
+            await self._look_where(self._point, claimed.epoch)
         if rules is not None:
             for job in claimed.jobs:
                 self._leases.start(job, rules)
@@ -136,6 +145,15 @@ class Worker:
             await self._pause(GATE_WATCH_S)
         else:
             await self._work_or_room()
+
+    async def _look_where(self, point: Point, epoch: int) -> None:
+        """Learn where the provider is before a job is begun under a gate that has moved.
+
+        Where the server does not say, the jobs claimed go where the last ones went, and the next claim asks again.
+        """
+        with contextlib.suppress(StoreError):  # logged by the link
+            point(await self._link.call(self._store.endpoint))
+            self._pointed_at = epoch
 
     async def _say_not_open(self) -> None:
         """Say once that there is nothing to pull by, and which command changes that."""

@@ -23,14 +23,14 @@ from automation.episodes import Episodes
 from automation.executor import Executor
 from automation.metrics import AutomationMetrics
 from automation.opening import Opening
-from automation.service import lock_holding_runbooks
+from automation.service import runbooks_in_force
 from drill.server import ServerKind
 from sluicegate.all_queues import AllQueues
 from sluicegate.clock import SystemClock
 from sluicegate.job import Call, CallKind, Job
 from sluicegate.producer import Producer
 from sluicegate.replies import JournalEntry, RunHistory
-from sluicegate.settings import Settings, faster, load
+from sluicegate.settings import Settings, default_settings, faster, load
 from sluicegate.store import Store
 from sluicegate.submission import Submission
 from sluicegate.telemetry import Telemetry
@@ -44,7 +44,7 @@ ON_BOTH: pytest.MarkDecorator = pytest.mark.parametrize(
     [pytest.param(ServerKind.REDIS, id="redis"), pytest.param(ServerKind.VALKEY, id="valkey", marks=pytest.mark.slow)],
     indirect=True,
 )
-RUNBOOKS = lock_holding_runbooks()
+RUNBOOKS = runbooks_in_force(default_settings())
 RECOVERY = RUNBOOKS["drain-and-recover"]
 
 _TIMINGS = {

@@ -83,16 +83,17 @@ class RunningWorker:
 
     async def _work(self) -> None:
         async with AsyncExitStack() as stack:
-            handler = self._handler
+            handler, point = self._handler, None
             if isinstance(handler, str):
-                handler = await stack.enter_async_context(ProviderCall(handler))
+                call = await stack.enter_async_context(ProviderCall(handler))
+                handler, point = call, call.point_at
             self._loop = asyncio.get_running_loop()
             log: FilteringBoundLogger = structlog.wrap_logger(
                 structlog.PrintLogger(),
                 processors=[self._collect],
                 wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
             )
-            self._worker = Worker(self._store, handler, self._settings, worker_id=self.worker_id, log=log)
+            self._worker = Worker(self._store, handler, self._settings, worker_id=self.worker_id, log=log, point=point)
             self._started.set()
             await self._worker.run()
 

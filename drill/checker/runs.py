@@ -25,7 +25,8 @@ from drill.checker.verdict import Verdict
 
 Row = Mapping[str, Any]
 _REASONS = frozenset({"canary_failed", "queue_age_not_recovering", "duplicate_side_effect", "manual_operator_hold"})
-_FINAL = frozenset({"succeeded", "rolled_back", "superseded", "aborted"})
+_ROLLED_BACK = frozenset({"rolled_back", "rolled_back_degraded"})
+_FINAL = frozenset({"succeeded", "failed", "superseded", "aborted"}) | _ROLLED_BACK
 _OPENS = "run_reopen"
 # What may follow an opened gate, and who else may open one.
 _RAMP = frozenset({"run_ramp", "run_succeeded"})
@@ -210,7 +211,7 @@ def rollbacks(evidence: Evidence) -> Finding:
     looked_at, broken = 0, []
     for run in evidence.runs:
         record = run["run"]
-        if record["state"] != "rolled_back":
+        if record["state"] not in _ROLLED_BACK:
             continue
         looked_at += 1
         if record["rollback_reason"] not in _REASONS:
@@ -282,7 +283,7 @@ def counts(evidence: Evidence) -> Mapping[str, Mapping[str, int]]:
     return {
         "runs": Counter(f"{run['run']['runbook']} {run['run']['state']}" for run in evidence.runs),
         "rollbacks": Counter(
-            run["run"]["rollback_reason"] for run in evidence.runs if run["run"]["state"] == "rolled_back"
+            run["run"]["rollback_reason"] for run in evidence.runs if run["run"]["state"] in _ROLLED_BACK
         ),
         "opened by": Counter(run["run"]["trigger"] for run in evidence.runs),
         "faults": hits_of(evidence),

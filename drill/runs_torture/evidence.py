@@ -11,7 +11,7 @@ from typing import Any
 from drill.runs_torture.parts import Parts
 from runbooks.context import Context
 from runbooks.library import builtin_names, load_builtin
-from runbooks.plan import step_text
+from runbooks.plan import lines_by_place
 from sluicegate.replies import RunRecord
 from sluicegate.settings import Settings
 
@@ -43,11 +43,10 @@ def take_down(parts: Parts, folder: Path) -> None:
 
 
 def planned(record: RunRecord, settings: Settings) -> dict[int, str]:
-    """Give what `runbooks plan` shows of each step of a run, by its number."""
+    """Give what `runbooks plan` shows of a run, by its place in the journal."""
     if record.runbook not in builtin_names():
         return {}
-    book = load_builtin(record.runbook)
-    return {step.seq: step_text(step, book, Context(settings, record.run_id)) for step in book.steps}
+    return lines_by_place(load_builtin(record.runbook), Context(settings, record.run_id))
 
 
 def _write(path: Path, rows: Iterable[dict[str, Any]]) -> None:

@@ -13,6 +13,9 @@ from sluicegate import keys as names
 from sluicegate.gate import RollbackReason
 
 CLOSED = "closed"
+# The parts of a rollback have places of their own in a run's journal, past those of every step.
+FIRST_PLACE = 100
+LAST_PLACE = 199
 
 
 class Restore(StrEnum):

@@ -221,7 +221,7 @@ end
 -- Put a message into the outbox; whoever delivers it takes it from there, and no run waits for that.
 function R.notify(q, g, run)
   put('XADD', q.p .. 'outbox', 'MAXLEN', '~', '10000', '*', 'at', digits(q.now), 'to', q.a.to, 'run', run.id, 'runbook',
-    run.runbook, 'text', q.a.text)
+    run.runbook, 'text', none(q.a.message) or q.a.text)
   return 'moved'
 end
 effects.notify = R.notify

@@ -489,3 +489,21 @@ def test_a_job_with_too_little_time_left_expires_uncalled_with_its_event(queue: 
     (event,) = [entry for entry in said if entry["event"] == "job_expired"]
     assert (event["job_id"], event["queue_class"], event["attempt"]) == (job.job_id, "lint-fix", 1)
     assert event["deadline_slack_s"] < 0.4
+
+
+def test_a_worker_looks_where_the_provider_is_whenever_the_gate_has_moved(queue: OpenQueue) -> None:
+    def order(name: str, endpoint: str) -> str:
+        queue.client.hset("control:endpoint", "current", endpoint)
+        queue.store.order(name, "ada", "a move of the gate")
+        job = queue.accepted()
+        ends(queue, job, "succeeded")
+        return job
+
+    with ScriptedProvider(in_turn()) as first, ScriptedProvider(in_turn()) as second:
+        with RunningWorker(queue.url, first.url):
+            ends(queue, queue.accepted(), "succeeded")
+            moved = order("hold", second.url)
+            kept = order("release", "no address")
+            back = order("hold", "")
+        assert [seen.key for seen in second.calls] == [moved, kept]
+        assert first.calls[-1].key == back

@@ -1,0 +1,455 @@
+"""Steps of runs that hold no lock, on real servers: what each does, and what it does after it was cut in the middle."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import automation.outside
+from automation.api import start_arguments
+from automation.executor import Executor
+from automation.metrics import AutomationMetrics
+from automation.outbox import Outbox
+from runbooks import library
+from runbooks.context import Context
+from runbooks.document import parse_document
+from runbooks.model import Runbook
+from runbooks.plan import lines_by_place
+from runbooks.reading import read_runbook
+from sluicegate.clock import SystemClock
+from sluicegate.settings import Settings
+from tests.automation_parts import ON_BOTH, RUNBOOKS, Parts, quick, until
+from tests.outside_system import Outside, outside
+
+__all__ = ["outside"]  # a fixture
+pytestmark = ON_BOTH
+
+END = {"timeout": "20s", "on_timeout": "end"}
+HOLD = {"timeout": "20s", "on_timeout": "hold"}
+
+
+@pytest.fixture(autouse=True)
+def _sooner(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(automation.outside, "AGAIN_AFTER_S", 0.1)
+
+
+def book(*steps: dict[str, Any], **changes: Any) -> Runbook:
+    """Give a runbook of one's own with these steps; its runs hold no lock."""
+    body: dict[str, Any] = {
+        "apiVersion": "sluicegate/v1",
+        "runbook": "mine",
+        "summary": "A test.",
+        "owner": "a test",
+        "max_runtime": "10m",
+        "trigger": {"alerts": {"runbook": "mine"}, "target": {"queue_label": "queue"}},
+        "confirm": {"any": ["worker_inflight >= 0"], "no_data": "hold"},
+        "steps": list(steps),
+        "notify": {"when": ["started", "holding", "ended"], "to": ["log"]},
+        **changes,
+    }
+    text = yaml.safe_dump(body, sort_keys=False).encode()
+    return library.sound(read_runbook(parse_document(text, "mine.yaml"), "mine.yaml"))
+
+
+class Mine(Parts):
+    """Run one's own runbook with a real executor."""
+
+    def __init__(self, url: str, settings: Settings, runbook: Runbook) -> None:
+        super().__init__(url, settings, controller=False, executor=False, workers=0)
+        self.book = runbook
+        self.executor = Executor(
+            self._own, self.everywhere, self.settings, {**RUNBOOKS, runbook.name: runbook}, SystemClock(), self.metrics
+        )
+        self._services = [self.executor]
+
+    def run(self) -> str:
+        answer = self.store.open_run(start_arguments(self.book, "ada", "a test"))
+        assert answer.answer == "moved"
+        return answer.run
+
+    def told(self, run: str, *phases: str) -> list[tuple[str, str]]:
+        return [(entry.phase, entry.text) for entry in self.history(run).journal if entry.phase in phases]
+
+
+def script(folder: Path, name: str, text: str) -> list[str]:
+    file = folder / name
+    file.write_text(text, encoding="utf-8")
+    return [sys.executable, str(file)]
+
+
+def carried_out(url: str, settings: Settings, runbook: Runbook, then: Callable[[Mine, str], Any]) -> None:
+    """Run it, and look at it when it has ended as succeeded."""
+
+    async def scenario() -> None:
+        async with Mine(url, settings, runbook) as parts:
+            run = parts.run()
+            await parts.until_ended(run, "succeeded")
+            then(parts, run)
+
+    asyncio.run(scenario())
+
+
+def test_the_journal_has_the_lines_of_the_plan(redis_url: str, tmp_path: Path) -> None:
+    steps = ({"reject": END}, {"notify": {"text": "Queue {{ queue }} waits.", "to": ["log", "webhook:oncall"], **END}})
+
+    def then(parts: Mine, run: str) -> None:
+        started = {entry.seq: entry.text for entry in parts.journal(run, "started")}
+        assert started == lines_by_place(parts.book, Context(parts.settings, run))
+        assert parts.state() == ("reject_new", None, None)
+        assert [(one.to, one.text) for one in parts.store.outbox()] == [
+            ("log", "Queue default waits."),
+            ("webhook:oncall", "Queue default waits."),
+        ]
+
+    carried_out(redis_url, quick(tmp_path), book(*steps), then)
+
+
+def test_an_executor_that_takes_over_tells_nobody_twice(redis_url: str, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        addresses = ["log", "webhook:a", "webhook:b"]
+        mine = book({"notify": {"text": "once", "to": addresses, **END}})
+        async with Mine(redis_url, quick(tmp_path), mine) as parts:
+            run = parts.run()
+            await until(lambda: len(parts.store.outbox()) >= 1, "the first address told")
+            await parts.executor.stop()
+            other = Executor(
+                parts._own, parts.everywhere, parts.settings, {"mine": mine}, SystemClock(), AutomationMetrics()
+            )
+            await other.start()
+            await parts.until_ended(run, "succeeded")
+            await other.stop()
+            assert [one.to for one in parts.store.outbox()] == addresses
+
+    asyncio.run(scenario())
+
+
+def test_the_outbox_posts_each_message_once_under_its_key_and_gives_up_what_is_refused(
+    redis_url: str, tmp_path: Path, outside: Outside
+) -> None:
+    urls = {"oncall": f"{outside.url}/oncall", "gone": f"{outside.url}/gone"}
+    settings = quick(tmp_path, automation={"urls": urls})
+    addresses = ["webhook:oncall", "webhook:nowhere", "log"]
+    mine = book(
+        {"notify": {"text": "once", "to": addresses, **END}}, notify={"when": ["ended"], "to": ["webhook:gone"]}
+    )
+
+    async def scenario() -> None:
+        async with Mine(redis_url, settings, mine) as parts:
+            await parts.until_ended(parts.run(), "succeeded")
+            assert len(parts.store.outbox()) == 4
+            leads = False
+            box = Outbox(parts.store, parts.settings, lambda: leads, parts.metrics)
+            await box.look()
+            assert outside.calls == [], "one that does not lead delivers nothing"
+            leads, outside.statuses = True, [503, 503]
+            await box.look()
+            assert len(parts.store.outbox()) == 2, "what was not taken stays, and holds up nothing else"
+            outside.statuses = [204, 404]
+            await box.look()
+            assert parts.store.outbox() == ()
+            assert len(set(outside.keys)) == 2
+            assert {path for path, _ in outside.calls} == {"/oncall", "/gone"}
+            counted = {name: parts.figure("notifications_total", outcome=name) for name in ("delivered", "refused")}
+            assert counted == {"delivered": 2.0, "refused": 2.0}
+
+    asyncio.run(scenario())
+
+
+def test_an_http_step_calls_once_under_its_key(redis_url: str, tmp_path: Path, outside: Outside) -> None:
+    call = {
+        "url": "{{ automation.urls.switch }}",
+        "idempotency_key": "{{ run.id }}/switch",
+        "on_unknown": "hold",
+        **HOLD,
+    }
+    settings = quick(tmp_path, automation={"urls": {"switch": f"{outside.url}/switch"}})
+
+    def then(parts: Mine, run: str) -> None:
+        assert outside.calls == [("/switch", f"{run}/switch")]
+        assert [phase for phase, _ in parts.told(run, "intent", "outcome")] == ["intent", "outcome"]
+
+    carried_out(redis_url, settings, book({"http": call}), then)
+
+
+def test_without_an_address_in_the_settings_a_person_passes_the_step(redis_url: str, tmp_path: Path) -> None:
+    call = {
+        "url": "{{ automation.urls.switch }}",
+        "idempotency_key": "{{ run.id }}/switch",
+        "on_unknown": "hold",
+        **HOLD,
+    }
+
+    async def scenario() -> None:
+        async with Mine(redis_url, quick(tmp_path), book({"http": call})) as parts:
+            run = parts.run()
+            await until(lambda: parts.journal(run, "paged", "http"), "a page")
+            parts.approve(run, "http")
+            await parts.until_ended(run, "succeeded")
+
+    asyncio.run(scenario())
+
+
+def crashed(parts: Mine, run: str, verb: str) -> None:
+    """Write what an executor leaves behind that died between its call and the record of it."""
+    claim = parts.store.claim_run("dead", "", "", beside="mine")
+    base = {"executor": "dead", "run": run, "fence": claim.fence, "seq": 1, "verb": verb, "effect": "journal"}
+    line = lines_by_place(parts.book, Context(parts.settings, run))[1]
+    for phase, text in (("started", line), ("intent", "call 1")):
+        body = {**base, "request": phase, "phase": phase, "text": text, "detail": "{}"}
+        assert parts.store.commit_step(body).answer == "moved"
+    parts.client.hset(parts.store.keys.run(run), "lease_end", "0")
+
+
+@pytest.mark.parametrize(
+    ("on_unknown", "fixed", "calls", "phases"),
+    [
+        ("hold", True, 0, ["intent", "unknown", "paged"]),
+        ("probe", True, 0, ["intent", "unknown", "outcome", "done"]),
+        ("probe", False, 1, ["intent", "unknown", "intent", "outcome", "done"]),
+        ("retry", False, 1, ["intent", "unknown", "intent", "outcome", "done"]),
+    ],
+)
+def test_a_crash_between_call_and_record_is_never_a_blind_repeat(
+    on_unknown: str, fixed: bool, calls: int, phases: list[str], redis_url: str, tmp_path: Path, outside: Outside
+) -> None:
+    probe = {"probe": {"url": f"{outside.url}/health"}} if on_unknown == "probe" else {}
+    call = {"url": f"{outside.url}/x", "idempotency_key": "{{ run.id }}/x", "on_unknown": on_unknown, **probe, **HOLD}
+
+    async def scenario() -> None:
+        if fixed:
+            outside.fixed.set()
+        async with Mine(redis_url, quick(tmp_path), book({"http": call})) as parts:
+            await parts.executor.stop()
+            run = parts.run()
+            crashed(parts, run, "http")
+            await parts.executor.start()
+            await until(lambda: parts.told(run, phases[-1]), f"the phase {phases[-1]}")
+            assert [phase for phase, _ in parts.told(run, *phases)] == phases
+            assert outside.keys == [f"{run}/x"] * calls
+
+    asyncio.run(scenario())
+
+
+def test_a_probe_that_does_not_answer_leaves_the_outcome_unknown_and_nothing_is_repeated(
+    redis_url: str, tmp_path: Path, outside: Outside
+) -> None:
+    call = {
+        "url": f"{outside.url}/x", "idempotency_key": "{{ run.id }}/x", "on_unknown": "probe",
+        "probe": {"url": "http://127.0.0.1:9/health"}, **HOLD,
+    }  # fmt: skip
+
+    async def scenario() -> None:
+        async with Mine(redis_url, quick(tmp_path), book({"http": call})) as parts:
+            await parts.executor.stop()
+            run = parts.run()
+            crashed(parts, run, "http")
+            await parts.executor.start()
+            await until(lambda: parts.told(run, "unknown"), "the outcome unknown")
+            await asyncio.sleep(0.6)
+            assert outside.calls == []
+            parts.approve(run, "http")
+            await parts.until_ended(run, "succeeded")
+
+    asyncio.run(scenario())
+
+
+SAY = """
+import os, sys
+print("key", os.environ["SLUICEGATE_IDEMPOTENCY_KEY"], "secret" in "".join(os.environ.values()), sorted(os.environ))
+print(os.environ.get("LET_THROUGH", "none"), os.getcwd(), "x" * 9000)
+open(sys.argv[1], "a").write("ran\\n")
+"""
+
+
+def test_a_command_gets_a_cleaned_environment_and_its_output_is_bounded(
+    redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LET_THROUGH", "yes")
+    monkeypatch.setenv("AWS_TOKEN", "secret")
+    ran = tmp_path / "ran"
+    allowed = {"argv": [*script(tmp_path, "say.py", SAY), str(ran)], "environment": ["LET_THROUGH"]}
+    settings = quick(tmp_path, automation={"commands": {"restart": allowed}})
+
+    def then(parts: Mine, run: str) -> None:
+        assert ran.read_text() == "ran\n"
+        ((_, said),) = parts.told(run, "outcome")
+        assert said.startswith("exit 0: ")
+        assert len(said) < 2100
+        assert "secret" not in said
+
+    carried_out(redis_url, settings, book({"command": {"name": "restart", "on_unknown": "hold", **HOLD}}), then)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("import sys; print('no such worker'); sys.exit(3)", "exit 3: no such worker"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "exit -9"),
+        (None, "not started: No such file or directory"),
+    ],
+)
+def test_a_command_that_fails_waits_for_a_person(text: str | None, said: str, redis_url: str, tmp_path: Path) -> None:
+    argv = script(tmp_path, "fail.py", text) if text is not None else [str(tmp_path / "nothing")]
+    settings = quick(tmp_path, automation={"commands": {"restart": {"argv": argv}}})
+
+    async def scenario() -> None:
+        async with Mine(
+            redis_url, settings, book({"command": {"name": "restart", "on_unknown": "retry", **HOLD}})
+        ) as parts:
+            run = parts.run()
+            await until(lambda: parts.journal(run, "paged", "command"), "a page")
+            assert parts.told(run, "outcome") == [("outcome", said)]
+            parts.approve(run, "command")
+            await parts.until_ended(run, "succeeded")
+
+    asyncio.run(scenario())
+
+
+SLOW = """
+import subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+open(sys.argv[1], "a").write(f"{child.pid}\\n")
+time.sleep(60)
+"""
+
+
+def test_a_command_past_its_time_is_killed_with_what_it_started_and_its_outcome_is_probed(
+    redis_url: str, tmp_path: Path
+) -> None:
+    pids = tmp_path / "pids"
+    commands = {
+        "slow": {"argv": [*script(tmp_path, "slow.py", SLOW), str(pids)], "timeout_s": 1.5},
+        "is_done": {"argv": script(tmp_path, "done.py", "")},
+    }
+    settings = quick(tmp_path, automation={"commands": commands})
+    step = {"name": "slow", "on_unknown": "probe", "probe": {"name": "is_done"}, **HOLD}
+
+    def then(parts: Mine, run: str) -> None:
+        assert [phase for phase, _ in parts.told(run, "intent", "unknown", "outcome")] == [
+            "intent",
+            "unknown",
+            "outcome",
+        ]
+        (pid,) = pids.read_text().split()
+        state = Path(f"/proc/{pid}/stat")
+        assert not state.exists() or state.read_text().split()[2] == "Z"
+
+    carried_out(redis_url, settings, book({"command": step}), then)
+
+
+def wait_for(**more: Any) -> dict[str, Any]:
+    return {"wait_for": {"pass_if": ["unfinished_jobs >= 1"], "no_data": "hold", **HOLD, **more}}
+
+
+def test_a_wait_goes_on_once_it_has_held_without_a_break(redis_url: str, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with Mine(redis_url, quick(tmp_path), book(wait_for(**{"for": "1s"}))) as parts:
+            run = parts.run()
+            await until(lambda: parts.told(run, "progress"), "a look")
+            assert parts.told(run, "progress")[0][1].startswith("not yet: unfinished_jobs is 0")
+            parts.submit(1)
+            history = await parts.until_ended(run, "succeeded")
+            held = [json.loads(entry.detail)["held_s"] for entry in history.journal if entry.phase == "done"]
+            assert held[0] >= 1
+
+    asyncio.run(scenario())
+
+
+def test_what_must_not_be_ends_a_run_without_the_lock_and_leaves_the_gate(redis_url: str, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        mine = book(wait_for(pass_if=["worker_inflight >= 9"], fail_if=["unfinished_jobs >= 1"]))
+        async with Mine(redis_url, quick(tmp_path), mine) as parts:
+            run = parts.run()
+            await until(lambda: parts.told(run, "progress"), "a look")
+            parts.submit(1)
+            history = await parts.until_ended(run, "failed")
+            assert "unfinished_jobs is 1" in history.run.ended_why
+            assert parts.state() == ("admit", None, None)
+
+    asyncio.run(scenario())
+
+
+def test_a_step_past_its_time_ends_the_run_where_the_runbook_says_so(redis_url: str, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        mine = book(wait_for(timeout="500ms", on_timeout="end"))
+        async with Mine(redis_url, quick(tmp_path), mine) as parts:
+            history = await parts.until_ended(parts.run(), "failed")
+            assert "took longer than 0.5 s" in history.run.ended_why
+
+    asyncio.run(scenario())
+
+
+def test_a_step_past_its_time_holds_for_a_named_reason_and_goes_on_when_it_can(redis_url: str, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with Mine(redis_url, quick(tmp_path), book(wait_for(timeout="500ms"))) as parts:
+            run = parts.run()
+            await until(lambda: parts.journal(run, "paged"), "a page")
+            assert parts.journal(run, "paged")[0].text == "holds: step wait_for took longer than 0.5 s"
+            parts.submit(1)
+            await parts.until_ended(run, "succeeded")
+
+    asyncio.run(scenario())
+
+
+def test_figures_go_on_being_measured_while_a_person_thinks(redis_url: str, tmp_path: Path) -> None:
+    gate = {"pass_if": ["unfinished_jobs == 0"], "fail_if": ["unfinished_jobs >= 5"], "no_data": "hold"}
+    approve = {"approve": {"acknowledges": "nothing", "page_every": "1m", "gate": gate, **HOLD}}
+
+    async def scenario() -> None:
+        async with Mine(redis_url, quick(tmp_path), book(approve)) as parts:
+            run = parts.run()
+            await parts.until_step(run, "approve")
+            parts.submit(1)
+            await until(lambda: len(parts.told(run, "progress")) >= 1, "the figures measured")
+            parts.approve(run, "approve")
+            await asyncio.sleep(0.4)
+            assert parts.history(run).run.live, "a word counts only while the figures hold"
+            parts.submit(4)
+            history = await parts.until_ended(run, "failed")
+            assert "approve: unfinished_jobs is 5" in history.run.ended_why
+
+    asyncio.run(scenario())
+
+
+def test_a_person_lets_an_approve_step_pass_and_nothing_else_does(redis_url: str, tmp_path: Path) -> None:
+    approve = {"approve": {"acknowledges": "nothing", "page_every": "1m", **HOLD}}
+
+    async def scenario() -> None:
+        async with Mine(redis_url, quick(tmp_path), book(approve)) as parts:
+            run = parts.run()
+            await until(lambda: parts.journal(run, "paged", "approve"), "a page")
+            assert parts.history(run).run.live
+            parts.approve(run, "approve")
+            await parts.until_ended(run, "succeeded")
+
+    asyncio.run(scenario())
+
+
+def test_unknown_jobs_are_asked_about_until_none_is_left(redis_url: str, tmp_path: Path) -> None:
+    settings = quick(tmp_path, timings={"call_timeout_max_s": 0.2, "call_timeout_min_s": 0.1, "call_reserve_s": 0.1})
+    body = settings.model_dump(mode="json")
+    body["reconcile"] |= {"after_s": 0.2, "every_s": 0.2}
+    settings = Settings.model_validate(body)
+
+    async def scenario() -> None:
+        async with Mine(redis_url, settings, book({"reconcile": HOLD})) as parts:
+            parts.submit(1)
+            (job,) = parts.store.claim("w1", "r1", 1).jobs
+            parts.client.zadd("queue:leases", {job.job_id: 1})
+            parts.client.zadd("running:lint-fix", {job.job_id: 1})
+            parts.client.hset(parts.store.keys.job(job.job_id), "lease_end", "1")
+            parts.store.sweep()
+            assert parts.look().unknown == 1
+            run = parts.run()
+            await parts.until_ended(run, "succeeded")
+            assert parts.look().unknown == 0
+            assert parts.told(run, "progress") == [("progress", "1 jobs settled")]
+
+    asyncio.run(scenario())
