@@ -8,7 +8,7 @@ GENERATED := rules/generated dashboards/generated docs/runbooks docs/reference
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup drill test slow gate-rows mutate-lua scenarios torture torture-queue bench-queue bench-overload bench-exporter check generate lock fresh clean
+.PHONY: help setup drill test slow gate-rows mutate-lua scenarios torture torture-queue bench-queue bench-overload bench-exporter check generate pictures lock fresh clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ generate: setup ## Write everything generated anew: rules, dashboards, the pages
 	  name=$$(basename $$file .yaml); \
 	  $(BIN)/python -m sluicegate runbooks docs $$name --out docs/runbooks/$$name.md; \
 	done
+
+pictures: setup ## Draw the docs' dashboards and backtest with a drill's data, in headless Chromium; ARGS="--profile fast"
+	@$(BIN)/python -m drill.pictures $(ARGS)
 
 torture: setup ## Kill and stop executors, Redis and messengers under 200 runs on 10 queues, then judge their journals (15 minutes); ARGS="--seed 7"
 	@$(BIN)/python -m sluicegate drill torture-runs $(ARGS)

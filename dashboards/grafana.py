@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from dashboards.layout import laid_out
 from dashboards.model import Colour, Dashboard, Kind, Panel, Query, Row, Step, Unit
 from dashboards.queries import closed_gate, firing_alerts
 from sluicegate import records
@@ -14,7 +15,6 @@ from sluicegate.telemetry import DRAIN_STATE, QUEUE_LABEL
 Json = dict[str, object]
 
 SCHEMA_VERSION = 39
-_COLUMNS = 24
 _TAG = "sluicegate"
 _DATASOURCE: Json = {"type": "prometheus", "uid": "${datasource}"}
 
@@ -130,25 +130,13 @@ def _to_the_others() -> Json:
 
 
 def _panels(rows: tuple[Row, ...]) -> Iterator[Json]:
-    """Lay the panels out from left to right and from top to bottom."""
-    top = 0
-    for row in rows:
-        yield {
-            "id": row.id,
-            "type": "row",
-            "title": row.title,
-            "collapsed": False,
-            "gridPos": {"x": 0, "y": top, "w": _COLUMNS, "h": 1},
-            "panels": [],
-        }
-        top += 1
-        left = tallest = 0
-        for panel in row.panels:
-            if left + panel.width > _COLUMNS:
-                top, left, tallest = top + tallest, 0, 0
-            yield _panel(panel, {"x": left, "y": top, "w": panel.width, "h": panel.height})
-            left, tallest = left + panel.width, max(tallest, panel.height)
-        top += tallest
+    for place in laid_out(rows):
+        on_grid: Json = {"x": place.x, "y": place.y, "w": place.width, "h": place.height}
+        yield _heading(place.shown, on_grid) if isinstance(place.shown, Row) else _panel(place.shown, on_grid)
+
+
+def _heading(row: Row, place: Json) -> Json:
+    return {"id": row.id, "type": "row", "title": row.title, "collapsed": False, "gridPos": place, "panels": []}
 
 
 def _panel(panel: Panel, place: Json) -> Json:
@@ -160,7 +148,7 @@ def _panel(panel: Panel, place: Json) -> Json:
         "datasource": _DATASOURCE,
         "gridPos": place,
         "targets": [_target(panel.kind, query, chr(ord("A") + index)) for index, query in enumerate(panel.queries)],
-        "fieldConfig": {"defaults": _defaults(panel), "overrides": []},
+        "fieldConfig": {"defaults": _defaults(panel), "overrides": [_override(*one) for one in panel.colours]},
         "options": _OPTIONS[panel.kind],
     }
 
@@ -204,6 +192,13 @@ def _defaults(panel: Panel) -> Json:
         # Gaps are shown as gaps here by default, and Grafana's schema has no word for it.
         defaults["custom"] = {"lineWidth": 0, "fillOpacity": 80}
     return defaults
+
+
+def _override(legend: str, colour: Colour) -> Json:
+    return {
+        "matcher": {"id": "byName", "options": legend},
+        "properties": [{"id": "color", "value": {"mode": "fixed", "fixedColor": colour.value}}],
+    }
 
 
 def _step(step: Step) -> Json:

@@ -56,7 +56,8 @@ class Panel:
     """Hold one panel. Its id never changes: links to it and to its alerts' pages depend on it.
 
     `says` is the description; the alerts that compare what it plots are named after it. `no_value` tells what an empty
-    panel means. Width is in Grafana's 24 columns.
+    panel means. `colours` are those of series by their legend, where the steps say too little. Width is in Grafana's 24
+    columns.
     """
 
     id: int
@@ -68,6 +69,7 @@ class Panel:
     no_value: str
     alerts: tuple[AlertName, ...] = ()
     steps: tuple[Step, ...] = (Step(None, Colour.GOOD),)
+    colours: tuple[tuple[str, Colour], ...] = ()
     width: int = 12
     height: int = 8
 

@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+
 from dashboards.model import Query
 from sluicegate import records
 from sluicegate.gate import DrainState
 from sluicegate.records import AlertName, Record
 from sluicegate.telemetry import DRAIN_STATE, QUEUE_LABEL
 
-_QUEUE = f'{QUEUE_LABEL}="$queue"'
+_VARIABLE = "$queue"
+_QUEUE = f'{QUEUE_LABEL}="{_VARIABLE}"'
+_PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+
+
+def filled(expression: str, queue: str) -> str:
+    """Put a queue in the place of the variable, as Grafana does before it asks."""
+    return expression.replace(_VARIABLE, queue)
+
+
+def legend_labels(legend: str) -> tuple[str, ...]:
+    """Name the labels that a legend asks its series for."""
+    return tuple(_PLACEHOLDER.findall(legend))
+
+
+def legend_of(legend: str, labels: Mapping[str, str]) -> str:
+    """Put the labels of a series in their places in its legend; one that it lacks is empty."""
+    return _PLACEHOLDER.sub(lambda found: labels.get(found[1], ""), legend)
 
 
 def series(record: Record) -> str:

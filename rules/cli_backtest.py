@@ -16,10 +16,10 @@ from rules.backtest.picture import picture_of
 from rules.backtest.run import backtest as replayed
 from rules.backtest.run import utilization, warm_up_ms
 from rules.backtest.shown import backtest_json, backtest_tables
-from rules.period import NOW, lasting_s, period_ms
 from rules.scope import Scope
 from sluicegate.console import AsJson, SettingsFile
 from sluicegate.generated import write
+from sluicegate.period import NOW, lasting_s, period_ms
 from sluicegate.plot import draw
 from sluicegate.prometheus import WITHIN_S, Prometheus
 from sluicegate.secret_file import read_secret

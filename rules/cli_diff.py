@@ -15,10 +15,10 @@ from rules.backtest.run import utilization
 from rules.cli_backtest import Period, ReadFrom, Since, Step, TokenFile, Until, Within, asked
 from rules.difference import Difference, with_values
 from rules.difference_shown import comparison_lines, difference_json, difference_lines
-from rules.period import NOW
 from rules.scope import Scope
 from sluicegate.console import AsJson, SettingsFile
 from sluicegate.errors import UsageError
+from sluicegate.period import NOW
 from sluicegate.prometheus import WITHIN_S
 from sluicegate.records import AlertName
 from sluicegate.settings import Settings, load

@@ -5,8 +5,17 @@ from __future__ import annotations
 from dashboards.model import Colour, Kind, Panel, Query, Row, Step, Unit
 from dashboards.queries import firing_alerts, plot
 from sluicegate import records, telemetry
+from sluicegate.gate import DrainState
 from sluicegate.records import AlertName
 from sluicegate.settings import Contract
+
+# The tighter, the worse.
+_COLOURS = (
+    (DrainState.ADMIT.value, Colour.GOOD),
+    (DrainState.REJECT_NEW.value, Colour.NOTICE),
+    (DrainState.RECOVERING.value, Colour.WARN),
+    (DrainState.DRAIN.value, Colour.BAD),
+)
 
 
 def build(contract: Contract) -> Row:
@@ -27,6 +36,7 @@ def _now() -> tuple[Panel, ...]:
             no_value="no telemetry",
             alerts=(AlertName.GATE_PINNED, AlertName.RECOVERY_HOLD, AlertName.GATE_STUCK_CLOSED),
             steps=(Step(None, Colour.NOTICE),),
+            colours=_COLOURS,
         ),
         Panel(
             id=202,

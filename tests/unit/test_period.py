@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from rules.period import lasting_s, period_ms
 from sluicegate.errors import UsageError
+from sluicegate.period import lasting_s, period_ms
 
 NOW = datetime(2026, 3, 8, 12, 0, tzinfo=UTC)
 HOUR_MS = 3_600_000

@@ -1,0 +1,56 @@
+"""Make the pictures of the docs from one drill: its dashboards, and the replay of its alerts.
+
+`make pictures` runs it. The pictures are not generated files: every drill is another one.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+from drill.recording import Recording, recording
+from drill.report import LATEST
+from drill.topology import command
+from sluicegate.errors import SluicegateError
+
+IMAGES = Path("docs/images")
+_KEPT = re.compile(r"^kept: (.+)$", re.MULTILINE)
+
+
+def main(arguments: list[str]) -> None:
+    """Run a drill with these flags, then draw what its Prometheus recorded."""
+    with tempfile.TemporaryDirectory(prefix="sluicegate-pictures-") as folder:
+        reports = Path(folder)
+        said = run("drill", "--keep", "--report-dir", str(reports), *arguments)
+        found = _KEPT.search(said)
+        if found is None:
+            raise SluicegateError(f"The drill kept no folder:\n{said}")
+        with recording(Path(found[1]), reports / LATEST) as recorded:
+            draw(recorded, " ".join(["sluicegate drill", *arguments]))
+        run("drill", "--clean", "--report-dir", str(reports))
+
+
+def draw(recorded: Recording, drill: str) -> None:
+    """Draw everything that is in the docs."""
+    begins, ends = (datetime.fromtimestamp(ms / 1000, UTC) for ms in (recorded.from_ms, recorded.to_ms))
+    where = ("--prometheus-url", recorded.url, "--settings", str(recorded.settings))
+    period = ("--since", begins.isoformat(), "--until", ends.isoformat())
+    says = f"Data of `{drill}` on {begins:%Y-%m-%d}; drawn by `make pictures`, not by Grafana."
+    run("dashboards", "picture", *where, *period, "--out", str(IMAGES), "--says", says)
+    run("rules", "backtest", *where, *period, "--plot", str(IMAGES / "backtest.svg"))
+
+
+def run(*words: str) -> str:
+    """Run a word of this installation to its end and give what it said; raises SluicegateError where it fails."""
+    result = subprocess.run(command(*words), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if result.returncode != 0:
+        raise SluicegateError(f"`sluicegate {words[0]}` ended with {result.returncode}:\n{result.stdout}")
+    return result.stdout
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
