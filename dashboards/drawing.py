@@ -26,15 +26,16 @@ from sluicegate.svg import (
     time_axis,
 )
 
-_LEGEND_LINE, _SWATCH, _BESIDE = 16, 14, 14
-_AXIS = 20
-_LOWEST_ROW, _HIGHEST_ROW = 16.0, 40.0
+_LEGEND_LINE, _SWATCH, _BESIDE = 16, 14, 22
+_AXIS = 22
+_LOWEST_ROW, _HIGHEST_ROW = 16.0, 60.0
 _HEX = {
     Colour.GOOD: "#2da44e",
     Colour.NOTICE: "#bf8700",
     Colour.WARN: "#d1570b",
     Colour.BAD: ALARM,
     Colour.GREY: "#8c959f",
+    Colour.UNDER_WAY: "#218bff",
 }
 # As many as there are lines on the fullest panel, told apart as well as so many can be.
 _LINES = (
@@ -102,7 +103,7 @@ def _states(panel: Panel, lines: Sequence[Line], seconds: float, width: int, hei
             svg_text(left - 6, middle, line.label, fill=FAINT, anchor="end"),
             *stretches(box, tuple(_when(line, _HEX[own.get(line.label, usual)]))),
         ]
-    return [*parts, *time_axis(Box(left, 0, width - left - _BESIDE, room, seconds), 2 + len(shown) * row + 13)]
+    return [*parts, *time_axis(Box(left, 0, width - left - _BESIDE, room, seconds), 2 + len(shown) * row + 14)]
 
 
 def _when(line: Line, colour: str) -> Iterator[Span]:
@@ -126,7 +127,8 @@ def _curves(panel: Panel, lines: Sequence[Line], plotted: Plotted, width: int, h
         if step.value is not None
     ]
     highest = max((bound.value for bound in bounds), default=0.0) * 1.15
-    scale = Scale.of(lines, at_least=max(highest, 0.01 if panel.unit is Unit.RATIO else 1.0))
+    least = max(highest, 0.01 if panel.unit is Unit.RATIO else 1.0)
+    scale = Scale.of(lines, least, math.inf if panel.at_most is None else panel.at_most)
     said = [spell(value, panel.unit) for value in (scale.low, (scale.low + scale.high) / 2, scale.high)]
     left = 12 + max(map(text_width, said))
     right = _BESIDE + max((text_width(bound.label) for bound in bounds), default=0.0)
@@ -137,7 +139,7 @@ def _curves(panel: Panel, lines: Sequence[Line], plotted: Plotted, width: int, h
         *grid(box, scale, lambda value: spell(value, panel.unit)),
         *bound_lines(box, scale, bounds),
         *curves(box, scale, coloured),
-        *time_axis(box, box.bottom + 14),
+        *time_axis(box, box.bottom + 16),
         *legend,
     ]
 
@@ -156,7 +158,8 @@ def _mark(box: Box, span: Span) -> str:
 
 
 def _legend(coloured: Sequence[tuple[Line, str]], width: int, height: int) -> tuple[list[str], int]:
-    """Write the names of the curves at the bottom, in as many rows as they need; give the rows too."""
+    """Write the names of the curves at the bottom, in so few rows that the curves keep half; give the rows too."""
+    most = max(1, int(height / 2 - _AXIS) // _LEGEND_LINE)
     places: list[tuple[float, int, Line, str]] = []
     x, row = 10.0, 0
     for line, colour in coloured:
@@ -165,9 +168,11 @@ def _legend(coloured: Sequence[tuple[Line, str]], width: int, height: int) -> tu
             x, row = 10.0, row + 1
         places.append((x, row, line, colour))
         x += needed
-    rows = row + 1
+    rows = min(row + 1, most)
     parts = []
     for left, number, line, colour in places:
+        if number >= rows:
+            break
         y = height - (rows - number) * _LEGEND_LINE + 8
         parts.append(f"<rect x='{left:.1f}' y='{y - 5:g}' width='10' height='3' fill='{colour}'/>")
         parts.append(svg_text(left + _SWATCH, y, line.label, fill=FAINT))

@@ -188,6 +188,8 @@ def _defaults(panel: Panel) -> Json:
         }
         if panel.unit is Unit.RATIO:
             defaults["min"] = 0
+        if panel.at_most is not None:
+            defaults["max"] = panel.at_most
     if panel.kind is Kind.STATES:
         # Gaps are shown as gaps here by default, and Grafana's schema has no word for it.
         defaults["custom"] = {"lineWidth": 0, "fillOpacity": 80}

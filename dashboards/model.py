@@ -32,6 +32,7 @@ class Colour(StrEnum):
     NOTICE = "yellow"
     WARN = "orange"
     BAD = "red"
+    UNDER_WAY = "blue"
     GREY = "text"
 
 
@@ -56,8 +57,8 @@ class Panel:
     """Hold one panel. Its id never changes: links to it and to its alerts' pages depend on it.
 
     `says` is the description; the alerts that compare what it plots are named after it. `no_value` tells what an empty
-    panel means. `colours` are those of series by their legend, where the steps say too little. Width is in Grafana's 24
-    columns.
+    panel means. `colours` are those of series by their legend, where the steps say too little. What lies above
+    `at_most` is off the scale. Width is in Grafana's 24 columns.
     """
 
     id: int
@@ -70,6 +71,7 @@ class Panel:
     alerts: tuple[AlertName, ...] = ()
     steps: tuple[Step, ...] = (Step(None, Colour.GOOD),)
     colours: tuple[tuple[str, Colour], ...] = ()
+    at_most: float | None = None
     width: int = 12
     height: int = 8
 

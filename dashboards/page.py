@@ -12,6 +12,8 @@ from dashboards.drawing import draw_panel
 from dashboards.layout import COLUMNS, laid_out
 from dashboards.model import Row
 from dashboards.plotted import Plotted
+from sluicegate.gate import DrainState
+from sluicegate.svg import STATE_COLOURS
 
 # Grafana's cells are 30 pixels high and 8 apart.
 _CELL_WIDTH, _CELL_HEIGHT, _GAP, _MARGIN, _HEAD = 50, 30, 8, 16, 62
@@ -43,7 +45,12 @@ def render_page(plotted: Plotted, says: str) -> str:
     )
     width, height = size(plotted)
     return environment.get_template("page.html.j2").render(
-        dashboard=plotted.dashboard, cards=list(_cards(plotted)), says=says, width=width, height=height
+        dashboard=plotted.dashboard,
+        cards=list(_cards(plotted)),
+        says=says,
+        width=width,
+        height=height,
+        closed=[(state, colour) for state, colour in STATE_COLOURS.items() if state != DrainState.ADMIT],
     )
 
 

@@ -36,12 +36,10 @@ def main(arguments: list[str]) -> None:
 
 def draw(recorded: Recording, drill: str) -> None:
     """Draw everything that is in the docs."""
-    begins, ends = (datetime.fromtimestamp(ms / 1000, UTC) for ms in (recorded.from_ms, recorded.to_ms))
-    where = ("--prometheus-url", recorded.url, "--settings", str(recorded.settings))
-    period = ("--since", begins.isoformat(), "--until", ends.isoformat())
-    says = f"Data of `{drill}` on {begins:%Y-%m-%d}; drawn by `make pictures`, not by Grafana."
-    run("dashboards", "picture", *where, *period, "--out", str(IMAGES), "--says", says)
-    run("rules", "backtest", *where, *period, "--plot", str(IMAGES / "backtest.svg"))
+    day = datetime.fromtimestamp(recorded.from_ms / 1000, UTC)
+    says = f"Data of `{drill}` on {day:%Y-%m-%d}; drawn by `make pictures`, not by Grafana."
+    run("dashboards", "picture", *recorded.words, "--out", str(IMAGES), "--says", says)
+    run("rules", "backtest", *recorded.words, "--plot", str(IMAGES / "backtest.svg"))
 
 
 def run(*words: str) -> str:

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from drill.children import Children
@@ -27,6 +28,15 @@ class Recording:
     settings: Path
     from_ms: int
     to_ms: int
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Give what names it on the command line of whoever asks a Prometheus."""
+        begins, ends = (datetime.fromtimestamp(ms / 1000, UTC).isoformat() for ms in (self.from_ms, self.to_ms))
+        return (
+            *("--prometheus-url", self.url, "--settings", str(self.settings)),
+            *("--since", begins, "--until", ends),
+        )
 
 
 @contextmanager

@@ -17,6 +17,7 @@ TOGETHER = {
     **dict.fromkeys(("conditions", "exploration", "left_out_rules", "liveness", "processes"), "explored"),
     **dict.fromkeys(("gate_readings", "gate_rows"), "table"),
     "backtest_prometheus": "week",
+    "recorded_drill": "degraded",
     "wheel": "built",
 }
 

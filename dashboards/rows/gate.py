@@ -9,11 +9,10 @@ from sluicegate.gate import DrainState
 from sluicegate.records import AlertName
 from sluicegate.settings import Contract
 
-# The tighter, the worse.
 _COLOURS = (
     (DrainState.ADMIT.value, Colour.GOOD),
     (DrainState.REJECT_NEW.value, Colour.NOTICE),
-    (DrainState.RECOVERING.value, Colour.WARN),
+    (DrainState.RECOVERING.value, Colour.UNDER_WAY),
     (DrainState.DRAIN.value, Colour.BAD),
 )
 

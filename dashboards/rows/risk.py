@@ -23,7 +23,10 @@ def _slack(contract: Contract) -> Panel:
     return Panel(
         id=301,
         title="Deadline slack",
-        says="One unfinished job in ten has less time left than this. Lines: refuse new jobs, and recovered.",
+        says=(
+            "One unfinished job in ten has less time left than this. Lines: refuse new jobs, and recovered. What is off"
+            " the scale is not at risk."
+        ),
         kind=Kind.LINES,
         unit=Unit.SECONDS,
         queries=(plot(records.SLACK, "slack p10"),),
@@ -34,6 +37,8 @@ def _slack(contract: Contract) -> Panel:
             Step(bounds.reject_slack_p10_seconds, Colour.WARN),
             Step(bounds.recovered_slack_p10_seconds, Colour.GOOD),
         ),
+        # When the short deadlines are done only those far away are left, and the lines would lie on the axis.
+        at_most=bounds.recovered_slack_p10_seconds * 5,
     )
 
 

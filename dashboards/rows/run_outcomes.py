@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dashboards.model import Kind, Panel, Query, Row, Unit
-from dashboards.queries import mean, plot
+from dashboards.queries import mean, plot, series
 from sluicegate import records, telemetry
 
 _RESULT = f"{{{{{telemetry.RESULT_LABEL}}}}}"
@@ -25,7 +25,12 @@ def build() -> Row:
                 "By what forbade it; a named person is bound by none of it.",
                 plot(records.RUNS_REFUSED, f"{{{{{telemetry.REASON_LABEL}}}}}"),
             ),
-            _count(804, "Steps by result", "Steps of runs that ended.", plot(records.STEPS, f"{_STEP}: {_RESULT}")),
+            _count(
+                804,
+                "Steps by result",
+                "Steps of runs that ended; those that never did so have no line.",
+                Query(f"{series(records.STEPS)} > 0", f"{_STEP}: {_RESULT}"),
+            ),
             _took(
                 805,
                 "How long a step takes",

@@ -58,13 +58,14 @@ def test_where_there_is_no_apt_one_line_says_what_to_install(checkout: Path, pat
     assert result.returncode == 2
     (line,) = result.stderr.splitlines()
     assert re.match(
-        r"setup: install these first, by Debian's names: redis-server prometheus prometheus-alertmanager\b", line
+        r"setup: install these first, by Debian's names: redis-server prometheus prometheus-alertmanager chromium\b",
+        line,
     )
     assert not (checkout / ".venv").exists()
 
 
 def test_upstreams_name_of_alertmanager_serves_as_well_as_debians(checkout: Path, path: Path) -> None:
-    for program in ("prometheus", "promtool", "alertmanager", "amtool"):
+    for program in ("prometheus", "promtool", "alertmanager", "amtool", "google-chrome"):
         (path / program).write_text("#!/bin/sh\n")
         (path / program).chmod(0o755)
 

@@ -12,6 +12,7 @@ TAKES = {
     "table": r"\btable: Table\b",
     "built": r"^def built\(",
     "week": r"\bweek: Week\b",
+    "degraded": r"\bdegraded: Degraded\b",
 }
 
 
