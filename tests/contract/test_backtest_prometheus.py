@@ -14,6 +14,8 @@ import pytest
 import redis
 import yaml
 
+from dashboards.generate import dashboards
+from dashboards.plotted import Plotter
 from drill.children import Children
 from drill.monitoring import Prometheus as Server
 from drill.monitoring import PrometheusOptions
@@ -310,3 +312,21 @@ def test_the_guides_commands_run_in_the_guides_order(
     assert "nothing would have fired otherwise" in said
     made = {path.name for path in tmp_path.iterdir()}
     assert {"week.svg", "monitoring"} <= made
+
+
+def test_the_panel_of_which_no_drill_has_a_case_shows_how_long_a_job_is_unknown(children: Children) -> None:
+    settings = by_the_minute()
+    begins_s = time.time() // 60 * 60 - 3600
+    since = {telemetry.OLDEST_UNKNOWN_TIMESTAMP_SECONDS: Signal(begins_s)}
+    server = serve(children, Recording(settings, 3600, before=since), begins_s)
+    (panel,) = [
+        panel
+        for dashboard in dashboards(settings)
+        for row in dashboard.rows
+        for panel in row.panels
+        if panel.title == "Oldest unknown job"
+    ]
+    begins_ms = round(begins_s * 1000)
+    (line,) = Plotter(Prometheus(server.url), begins_ms, begins_ms + 3_540_000).lines(panel, settings.queue)
+    assert line.label == "oldest"
+    assert line.points[-1][1] == pytest.approx(3540, abs=61)
