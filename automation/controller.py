@@ -16,6 +16,7 @@ from automation.names import process_id, run_id
 from automation.opening import Opening
 from runbooks.model import Runbook
 from sluicegate.clock import Clock
+from sluicegate.errors import StoreError
 from sluicegate.gate_sentences import opening
 from sluicegate.policy import Decision, Figures, Thresholds, decide, exit_condition_holds
 from sluicegate.remedies import QUEUE_APPLY
@@ -46,7 +47,12 @@ class Controller:
         self._loop = Loop("controller", settings.contract.timings.tick_s, self.tick)
         self._paged_at = -float("inf")
         self._drifted = ""
-        self.leads = False
+        self._seen: Telemetry | None = None
+
+    @property
+    def seen(self) -> Telemetry | None:
+        """Give what was last looked at; None while another controller leads, or nothing can be read."""
+        return self._seen
 
     async def start(self) -> None:
         await self._loop.start()
@@ -56,11 +62,15 @@ class Controller:
 
     async def tick(self) -> None:
         """Look once and apply once; does nothing while another controller leads."""
-        self.leads, fence = await asyncio.to_thread(self._store.lead, self._name)
-        if not self.leads:
+        try:
+            telemetry, fence = await self._look()
+        except StoreError:
+            self._seen = None
+            raise
+        self._seen = telemetry
+        if telemetry is None:
             self._metrics.ticks.labels("followed").inc()
             return
-        telemetry = await asyncio.to_thread(self._store.tick, fence)
         decision, exit_ok = judge(telemetry)
         answer = await asyncio.to_thread(
             self._store.move_gate,
@@ -75,6 +85,11 @@ class Controller:
         await self._sweep()
         await self._open_run_if_none_came(telemetry)
         self._page_while_pinned(telemetry)
+
+    async def _look(self) -> tuple[Telemetry | None, str]:
+        """Give the figures and the fence to apply a decision under; no figures while another controller leads."""
+        leading, fence = await asyncio.to_thread(self._store.lead, self._name)
+        return (await asyncio.to_thread(self._store.tick, fence) if leading else None), fence
 
     def _report(self, telemetry: Telemetry, decision: Decision, answer: str, drain_state: str) -> None:
         readable = telemetry.gate.readable

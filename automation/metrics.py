@@ -65,6 +65,18 @@ class AutomationMetrics:
             ["about"],
             registry=self.registry,
         )
+        self.notices = Counter(
+            "sluicegate_automation_notices_total",
+            "Tries to tell a receiver of a notice, by what they came to.",
+            ["receiver", "outcome"],
+            registry=self.registry,
+        )
+        self.notices_waiting = Gauge(
+            "sluicegate_automation_notices_waiting",
+            "Notices that a receiver was not told of yet, as last looked at by the process that tells.",
+            ["receiver"],
+            registry=self.registry,
+        )
         self.preflight = Gauge(
             "sluicegate_automation_preflight_findings",
             "What must be fixed on the server before a recovery may lean on it, as last looked at.",

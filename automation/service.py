@@ -18,6 +18,7 @@ from automation.episodes import Episodes
 from automation.executor import Executor
 from automation.looping import Loop, Service
 from automation.metrics import AutomationMetrics
+from automation.notices.telling import telling
 from automation.opening import Opening
 from automation.outbox import Outbox
 from automation.preflight import weaknesses
@@ -30,6 +31,7 @@ from sluicegate.clock import SystemClock
 from sluicegate.errors import StoreError
 from sluicegate.gate_sentences import opening
 from sluicegate.listening import is_loopback, listen
+from sluicegate.notice_board import NoticeBoard
 from sluicegate.reconciler import Reconciler
 from sluicegate.settings import Settings
 from sluicegate.store import Store
@@ -76,13 +78,15 @@ class Automation:
         self._episodes = Episodes(opening, settings, self._runbooks, self._metrics)
         recovery, clock = self._runbooks["drain-and-recover"], SystemClock()
         controller = Controller(opening, settings, recovery, clock, self._metrics)
+        self._board = NoticeBoard.of(settings)
         self._parts: list[Service] = [
             controller,
             self._episodes,
-            Outbox(self._store, settings, lambda: controller.leads, self._metrics),
+            Outbox(self._store, settings, lambda: controller.seen is not None, self._metrics),
             Executor(self._store, self._everywhere, settings, self._runbooks, clock, self._metrics),
         ]
         self._parts.append(Loop("audit", _NOTE_AUDIT_S, self._note_audit))
+        self._parts += telling(self._board, controller, settings, clock, self._metrics)
         if settings.reconcile.automatic:
             self._parts.append(_reconciling(self._store, settings))
 
@@ -112,6 +116,7 @@ class Automation:
         for part in reversed(self._parts):
             await part.stop()
         self._access.close()
+        self._board.close()
         self._everywhere.close()
         self._store.close()
 

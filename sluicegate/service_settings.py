@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -9,7 +10,8 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from sluicegate.section import Section, seconds
+from sluicegate.notice import NoticeKind
+from sluicegate.section import NAME, Section, seconds
 
 
 class WorkerSettings(Section):
@@ -96,6 +98,43 @@ class FixSettings(Section):
     probe_url: str | None = Field(default=None, description="Address that answers 200 once the fault is gone.")
 
 
+class ReceiverKind(StrEnum):
+    """Name how a receiver of notices is talked to."""
+
+    SLACK = "slack"  # a Slack-compatible incoming webhook
+    PAGERDUTY = "pagerduty"  # the Events API v2
+    GITHUB = "github"  # an issue a run, a comment a notice
+    WEBHOOK = "webhook"  # JSON to any address
+
+
+class ReceiverSettings(Section):
+    """Say who is told of what; secrets are in files, which are read anew for each notice."""
+
+    kind: ReceiverKind = Field(description="How it is talked to.")
+    url: str | None = Field(
+        default=None, pattern=r"^https?://", description="Its address; pagerduty and github have one of their own."
+    )
+    url_file: Path | None = Field(default=None, description="File with that address instead, where it is a secret.")
+    token_file: Path | None = Field(
+        default=None, description="File with the token that it asks for; for pagerduty the routing key."
+    )
+    repo: str | None = Field(default=None, pattern=r"^[\w.-]+/[\w.-]+$", description="For github: owner/name.")
+    tells: tuple[NoticeKind, ...] = Field(default=tuple(NoticeKind), description="What it is told of.")
+
+    @model_validator(mode="after")
+    def _check_parts(self) -> Self:
+        if self.url is not None and self.url_file is not None:
+            raise ValueError("url and url_file are both set")
+        addressed = self.url is not None or self.url_file is not None
+        if self.kind in (ReceiverKind.SLACK, ReceiverKind.WEBHOOK) and not addressed:
+            raise ValueError(f"a receiver of kind {self.kind} needs url or url_file")
+        if self.kind in (ReceiverKind.PAGERDUTY, ReceiverKind.GITHUB) and self.token_file is None:
+            raise ValueError(f"a receiver of kind {self.kind} needs token_file")
+        if (self.kind is ReceiverKind.GITHUB) != (self.repo is not None):
+            raise ValueError("repo belongs to a receiver of kind github, and it needs one")
+        return self
+
+
 class WeakServer(StrEnum):
     """Name what becomes of runs on a server that keeps less than a recovery leans on; named persons are never bound."""
 
@@ -139,12 +178,20 @@ class AutomationSettings(ListenSettings):
     prometheus_url: str | None = Field(
         default=None, pattern=r"^https?://", description="Prometheus that runbooks' PromQL gates are asked of."
     )
+    receivers: dict[str, ReceiverSettings] = Field(default={}, description="Who is told of runs and pins, by name.")
     snapshot_dir: Path = Field(default=Path("snapshots"), description="Folder that gets a file for every run.")
 
     @model_validator(mode="after")
     def _check_token(self) -> Self:
         if self.token is not None and self.token_file is not None:
             raise ValueError("token and token_file are both set; token_file alone keeps it out of the settings")
+        return self
+
+    @model_validator(mode="after")
+    def _check_receivers(self) -> Self:
+        for name in self.receivers:
+            if not re.fullmatch(NAME, name):
+                raise ValueError(f"receiver {name!r} must match {NAME}")
         return self
 
 

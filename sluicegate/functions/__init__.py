@@ -34,6 +34,7 @@ _ORDER = (
     "beside",
     "hold",
     "all_queues",
+    "notices",
     "unresolved",
     "snapshot",
     "restore",

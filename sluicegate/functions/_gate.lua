@@ -234,11 +234,13 @@ function G.move(q, g, from, why)
   if g.drain_state ~= 'reject_new' then g.ok_since = 0 end
   if g.drain_state == 'recovering' and (from ~= 'recovering' or why.window) then g.window = digits(g.epoch) end
   if g.pin == nil then g.pin_note = '' end
+  local pinned = parsed_record(q).pin
   redis.call('SET', q.p .. 'control:epoch', digits(g.epoch))
   G.save(q, g)
   G.mirror(q, g)
   G.log(q, g, { from = from, to = g.drain_state, reason = why.reason, actor = why.actor, note = why.note,
     figures = why.figures, run = why.run })
+  R.tell_pin(q, g, pinned, why)
   put('LPUSH', q.p .. 'queue:wake', '1')
   put('LTRIM', q.p .. 'queue:wake', 0, 15)
 end

@@ -6,6 +6,9 @@ function R.journal(q, id, entry)
     entry.detail or '{}')
   A.write(q, 'run', 'run', id, 'seq', tostring(entry.seq or 0), 'verb', entry.verb or '', 'phase', entry.phase, 'actor',
     entry.actor or '', 'text', entry.text or '', 'detail', entry.detail or '{}')
+  if entry.phase == 'paged' then
+    R.tell(q, 'holding', { run = id, actor = entry.actor, state = entry.verb, text = entry.text })
+  end
 end
 
 -- How long an ended run is kept. A contract that was applied before this was a setting does not say.
@@ -39,6 +42,7 @@ local function record(q, args)
   end
   redis.call('HSET', q.p .. 'run:' .. id, unpack(flat))
   R.journal(q, id, { phase = 'opened', actor = args.actor, text = args.trigger .. ': ' .. args.reason })
+  R.tell(q, 'started', { run = id, runbook = args.runbook, actor = args.actor, state = args.trigger, text = args.reason })
   return run
 end
 
@@ -118,6 +122,8 @@ function R.revoke(q, run, state, rollback_reason, why)
     'owner', '', 'lease_end', '0')
   R.journal(q, run.id, { seq = run.step, verb = run.verb, phase = 'rolled_back', actor = why.actor,
     text = rollback_reason .. ': ' .. (why.note or why.reason) })
+  R.tell(q, 'rolled_back', { run = run.id, runbook = run.runbook, actor = why.actor, reason = rollback_reason,
+    state = run.verb, text = why.note or why.reason })
 end
 
 -- End a run in a final state: its lock goes, the fence is revoked, the cooldown starts.
@@ -126,6 +132,7 @@ function R.finish(q, run, state, why)
   redis.call('HSET', q.p .. 'run:' .. run.id, 'state', state, 'ended_at', digits(q.now), 'fence', R.next_fence(q, run),
     'owner', '', 'lease_end', '0', 'ended_by', why.actor, 'ended_why', why.note or why.reason)
   R.journal(q, run.id, { seq = run.step, phase = 'ended', actor = why.actor, text = state .. ': ' .. (why.note or why.reason) })
+  R.tell_end(q, run, state, why)
   unlock(q, run)
   redis.call('SET', q.p .. 'cooldown:' .. run.runbook, digits(q.now + q.s.timings.run_cooldown_ms), 'PX',
     digits(q.s.timings.run_cooldown_ms))

@@ -77,15 +77,19 @@ def test_every_setting_has_its_row_with_default_bound_and_purpose(repository: Pa
 def test_the_reference_has_every_setting_that_the_listing_has() -> None:
     named: dict[str, Any] = {
         "contract": {"classes": DRILL_CLASSES, "cost_classes": {"browser": {}}},
-        "automation": {"commands": {"restart": {"argv": ["true"]}}},
+        "automation": {
+            "commands": {"restart": {"argv": ["true"]}},
+            "receivers": {"on-call": {"kind": "webhook", "url": "http://127.0.0.1:1"}},
+        },
     }
     listed = {row.name for row in setting_rows(parse(named, "a test"), None)}
-    chosen = r"(contract\.(?:cost_)?classes|automation\.commands)\.[a-z-]+"
+    chosen = r"(contract\.(?:cost_)?classes|automation\.(?:commands|receivers))\.[a-z-]+"
     documented = {row.name for section in sections() for row in section.rows}
     assert {re.sub(chosen, r"\1.{name}", name) for name in listed} == documented - {
         "contract.classes",
         "contract.cost_classes",
         "automation.commands",
+        "automation.receivers",
     }
 
 

@@ -1,0 +1,1 @@
+"""Tell people and their tools what happens: Slack, PagerDuty, GitHub, or any webhook."""

@@ -1,0 +1,30 @@
+"""Wire what tells people: one watch a process, one sender a receiver."""
+
+from __future__ import annotations
+
+from automation.controller import Controller
+from automation.looping import Service
+from automation.metrics import AutomationMetrics
+from automation.names import process_id
+from automation.notices.sender import Sender
+from automation.notices.watch import Watch
+from sluicegate.clock import Clock
+from sluicegate.notice_board import NoticeBoard
+from sluicegate.settings import Settings
+
+
+def telling(
+    board: NoticeBoard, controller: Controller, settings: Settings, clock: Clock, metrics: AutomationMetrics
+) -> list[Service]:
+    """Give the parts; without receivers nothing is read, and the last notices are kept for whoever looks."""
+    consumer = process_id("notices")
+
+    def leads() -> bool:
+        return controller.seen is not None
+
+    watch = Watch(board, lambda: controller.seen, settings.contract.timings.page_repeat_s, clock)
+    senders = (
+        Sender(name, receiver, board, consumer, leads, metrics)
+        for name, receiver in settings.automation.receivers.items()
+    )
+    return [watch, *senders]
