@@ -2,7 +2,8 @@
 
     python -m tests.mutation [--file NAME.lua]… [--changed [BASE]] [--sample N --seed S]
 
-`lua` splits source into tokens, `mutants` says what can be changed, `marks` shows which tests reach it, `trial` runs
-tests against an altered library on a real Redis, `campaign` decides what to try next, `reasons` holds what no test can
-notice, and `report` says what came out.
+`lua` splits source into tokens, `mutants` says what can be changed, `marks` and `naming` show which tests reach it,
+`trial` runs tests against an altered library on a real Redis, `crew` keeps some processes at it, `choosing` puts the
+tests in order, `campaign` decides what to try next, `memory` keeps what is known for the next one, `reasons` holds what
+no test can notice, and `report` says what came out.
 """

@@ -26,6 +26,9 @@ class Reach:
     test: str
     seconds: float
     marks: frozenset[int]
+    # Where it asks for parts of the library by their names: how many calls away each function is. What it names comes
+    # first.
+    near: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
 
 @dataclass
@@ -58,7 +61,10 @@ class Chooser:
 
     def _ranked(self, mutant: Mutant, most_s: float) -> list[Reach]:
         most = max((self._about(reach, mutant) for reach in self.reaching(mutant)), default=1.0)
-        ordered = sorted(self.reaching(mutant), key=lambda reach: -self._worth(reach, mutant, most))
+        place = (mutant.file, mutant.function)
+        ordered = sorted(
+            self.reaching(mutant), key=lambda reach: (reach.near.get(place) != 0, -self._worth(reach, mutant, most))
+        )
         chosen: list[Reach] = []
         spent = 0.0
         for reach in ordered:
@@ -90,7 +96,9 @@ class Chooser:
         # Tests of one module are about one part of the library: which one shows in what they found.
         share = self._kills[_module(reach.test), mutant.file] / max(1, self._kills["", mutant.file])
         about = self._about(reach, mutant) / most
-        return (3 * about + 2 * share + 0.3 * math.sqrt(found)) / (reach.seconds + _OVERHEAD_S)
+        away = reach.near.get((mutant.file, mutant.function))
+        named = 0 if away is None else 6 / (1 + away) ** 2
+        return (named + 3 * about + 2 * share + 0.3 * math.sqrt(found)) / (reach.seconds + _OVERHEAD_S)
 
     def _about(self, reach: Reach, mutant: Mutant) -> float:
         """Give how much a test is about a place: near marks count, and more if few tests reach them.

@@ -6,6 +6,7 @@ import hashlib
 import re
 import sys
 from collections import Counter
+from collections.abc import Container
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -62,14 +63,17 @@ class Sources:
             calls |= {key: frozenset(_CALL.findall(" ".join(each))) for key, each in texts.items()}
         return cls(files, marked, tuple(mutants), places, digests, calls)
 
-    def marks_of(self, names: set[str]) -> tuple[int, ...]:
-        """Give the marks of all functions that have one of these names, and of what they call."""
-        reached: set[Function] = set()
-        asked = {name.replace(".", " . ") for name in names}
-        while asked:
-            new = {key for key in self.calls if key[1].replace(".", " . ") in asked} - reached
-            reached |= new
-            asked = {call for key in new for call in self.calls[key]}
+    def reached_from(self, names: set[str]) -> dict[Function, int]:
+        """Give the functions that have one of these names, and what they call, each with how many calls away it is."""
+        reached: dict[Function, int] = {}
+        asked, depth = {name.replace(".", " . ") for name in names}, 0
+        while new := {key for key in self.calls if key[1].replace(".", " . ") in asked} - reached.keys():
+            reached |= dict.fromkeys(new, depth)
+            asked, depth = {call for key in new for call in self.calls[key]}, depth + 1
+        return reached
+
+    def marks_of(self, reached: Container[Function]) -> tuple[int, ...]:
+        """Give all marks in some functions."""
         return tuple(mark for mark, (file, function, _) in self.places.items() if (file, function) in reached)
 
     def digest_of(self, mutant: Mutant) -> str:

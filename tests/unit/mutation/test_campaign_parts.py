@@ -119,7 +119,7 @@ def sources_of(text: str) -> Sources:
 
 def test_what_a_test_reaches_is_known_though_other_functions_change(tmp_path: Path) -> None:
     before = sources_of(SOURCE)
-    f, g = before.marks_of({"f"}), before.marks_of({"T.g"})
+    f, g = (before.marks_of({("one.lua", name)}) for name in ("f", "T.g"))
     reached = Reached.read(tmp_path, before)
     reached.note("in f", "d", 0.1, f[:1])
     reached.note("in g", "d", 0.1, g[:1])
@@ -129,22 +129,26 @@ def test_what_a_test_reaches_is_known_though_other_functions_change(tmp_path: Pa
     reaches = Reached.read(tmp_path, after).reaches(["in f", "in g"])
 
     # Of a function that changed, all of it counts as reached.
-    assert reaches["in f"].marks == frozenset(after.marks_of({"f"}))
-    assert reaches["in g"].marks == frozenset(after.marks_of({"T.g"})[:1])
+    assert reaches["in f"].marks == frozenset(after.marks_of({("one.lua", "f")}))
+    assert reaches["in g"].marks == frozenset(after.marks_of({("one.lua", "T.g")})[:1])
     assert Reached.read(tmp_path, after).knows("in f", "d")
     assert not Reached.read(tmp_path, after).knows("in f", "e")
 
 
 def test_what_is_asked_for_by_its_name_reaches_what_it_calls() -> None:
-    sources = sources_of(
-        "local function low() end\nfunction T.mid() low() end\nfunction top() if low then T.mid() end end"
-    )
-    low, mid, top = (
-        {mark for mark, (_, name, _) in sources.places.items() if name == at} for at in ("low", "T.mid", "top")
-    )
-    assert set(sources.marks_of({"low", "mid"})) == low
-    assert set(sources.marks_of({"T.mid"})) == low | mid
-    assert set(sources.marks_of({"top"})) == low | mid | top
+    lines = ("local function low() end", "function T.mid() low() end", "function top() if low then T.mid() end end")
+    sources = sources_of("\n".join(lines))
+    low, mid, top = (("one.lua", name) for name in ("low", "T.mid", "top"))
+    assert sources.reached_from({"low", "mid"}) == {low: 0}
+    assert sources.reached_from({"T.mid"}) == {mid: 0, low: 1}
+    assert sources.reached_from({"top"}) == {top: 0, mid: 1, low: 2}
+    assert {sources.places[mark][1] for mark in sources.marks_of({low, top})} == {"low", "top"}
+
+
+def test_a_test_that_asks_for_a_part_by_its_name_comes_first() -> None:
+    place = (MUTANT.file, MUTANT.function)
+    near = [replace(reach(f"{away} away", 1.5), near={place: away}) for away in (2, 0, 1)]
+    assert chosen(Chooser({one.test: one for one in [*near, reach("plain", 1.4)]}))[:2] == ["0 away", "1 away"]
 
 
 def test_a_kill_stands_while_its_function_and_its_test_are_the_same(tmp_path: Path) -> None:

@@ -1,0 +1,35 @@
+"""What the source of a test tells about it: whether it is that of before, and which parts of the library it names."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import re
+
+import pytest
+
+# What is called, what pcall is given, and what is of one of the library's tables.
+_CALLED = re.compile(r"\b[A-Za-z_]\w*\.\w+|(?<=pcall\()\w+|\b\w+(?=\()")
+
+
+def digest_of(item: pytest.Item) -> str:
+    """Give a fingerprint of a test's own source."""
+    assert isinstance(item, pytest.Function)
+    return hashlib.sha256(inspect.getsource(item.function).encode()).hexdigest()[:16]
+
+
+def functions_named(item: pytest.Item) -> set[str]:
+    """Give the words in a test's source, and in that of what it calls, where it asks the library what parts are worth.
+
+    Such a part runs in a script of its own, which no mark outlives.
+    """
+    assert isinstance(item, pytest.Function)
+    module = vars(item.module)
+    if not {"value_of", "worth"} & module.keys():
+        return set()
+    source = inspect.getsource(item.function)
+    helpers = [module[word] for word in set(re.findall(r"\w+", source)) if inspect.isfunction(module.get(word))]
+    whole = "\n".join([source, *map(inspect.getsource, helpers)])
+    # A command, and an effect of a run's step, is often the word that a helper is given.
+    words = re.findall(r'"(\w+)"', whole)
+    return {*_CALLED.findall(whole), *(f"{table}.{word}" for word in words for table in ("commands", "effects"))}
