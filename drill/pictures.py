@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -22,33 +23,42 @@ _KEPT = re.compile(r"^kept: (.+)$", re.MULTILINE)
 
 
 def main(arguments: list[str]) -> None:
-    """Run a drill with these flags, then draw what its Prometheus recorded."""
+    """Run a drill with these flags, then draw what its Prometheus recorded; nothing but the pictures is left."""
     with tempfile.TemporaryDirectory(prefix="sluicegate-pictures-") as folder:
-        reports = Path(folder)
-        said = run("drill", "--keep", "--report-dir", str(reports), *arguments)
+        reports = Path(folder) / "report"
+        said = run("drill", "--keep", "--report-dir", str(reports), *arguments, TMPDIR=folder)
         found = _KEPT.search(said)
         if found is None:
             raise SluicegateError(f"The drill kept no folder:\n{said}")
         with recording(Path(found[1]), reports / LATEST) as recorded:
             draw(recorded, " ".join(["sluicegate drill", *arguments]))
-        run("drill", "--clean", "--report-dir", str(reports))
 
 
-def draw(recorded: Recording, drill: str) -> None:
+def draw(recorded: Recording, drill: str, out: Path = IMAGES) -> None:
     """Draw everything that is in the docs."""
     day = datetime.fromtimestamp(recorded.from_ms / 1000, UTC)
     says = f"Data of `{drill}` on {day:%Y-%m-%d}; drawn by `make pictures`, not by Grafana."
-    run("dashboards", "picture", *recorded.words, "--out", str(IMAGES), "--says", says)
-    run("rules", "backtest", *recorded.words, "--plot", str(IMAGES / "backtest.svg"))
+    run("dashboards", "picture", *recorded.words, "--out", str(out), "--says", says)
+    run("rules", "backtest", *recorded.words, "--plot", str(out / "backtest.svg"))
 
 
-def run(*words: str) -> str:
+def run(*words: str, **environment: str) -> str:
     """Run a word of this installation to its end and give what it said; raises SluicegateError where it fails."""
-    result = subprocess.run(command(*words), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    result = subprocess.run(
+        command(*words),
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
     if result.returncode != 0:
         raise SluicegateError(f"`sluicegate {words[0]}` ended with {result.returncode}:\n{result.stdout}")
     return result.stdout
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    try:
+        main(sys.argv[1:])
+    except SluicegateError as error:
+        sys.exit(str(error))

@@ -14,13 +14,13 @@ from dashboards.generate import dashboards
 from dashboards.model import Panel, Query
 from dashboards.queries import closed_gate, filled, firing_alerts, legend_labels
 from drill.controls import PROVIDER_PROXY
+from drill.pictures import draw
 from drill.recording import Recording, recording
 from rules.backtest.history import History, Inputs
 from rules.backtest.replay import replay
 from rules.backtest.run import Tried
 from rules.generate import catalogue
 from rules.scope import Scope
-from sluicegate.__main__ import dispatch
 from sluicegate.prometheus import Prometheus
 from sluicegate.records import AlertName
 from sluicegate.settings import Settings, load
@@ -140,12 +140,10 @@ def test_a_replay_of_every_alert_is_what_prometheus_recorded_in_the_drill(degrad
 NOT_THE_RULES = {"__name__", "alertname", "alertstate"}
 
 
-def test_its_pictures_are_taken_in_chromium(
-    degraded: Degraded, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert dispatch(["dashboards", "picture", *degraded.recorded.words, "--out", str(tmp_path)]) == 0
-    assert capsys.readouterr().out.count("written: ") == 2
+def test_its_pictures_are_taken_in_chromium(degraded: Degraded, tmp_path: Path) -> None:
+    draw(degraded.recorded, "a drill", tmp_path)
     for uid in ("sluicegate-overview", "sluicegate-runs"):
         picture = (tmp_path / f"{uid}.png").read_bytes()
         assert picture.startswith(b"\x89PNG")
         assert len(picture) > 50_000, "a page with curves, not an empty one"
+    assert "QueueAgeCritical" in (tmp_path / "backtest.svg").read_text(encoding="utf-8")
