@@ -6,10 +6,9 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable
 
-from runbooks.evidence import Evidence, Sample
+from runbooks.evidence import NOT_SET, Evidence, Sample
 from runbooks.prometheus import ANSWER_WITHIN_S, ask
 
-NOT_SET = Sample(None, "automation.prometheus_url is not set")
 _FRESH_S = 2.0
 
 

@@ -10,14 +10,21 @@ import typer
 
 from runbooks import library
 from runbooks.context import Context
+from runbooks.evidence import NOT_SET, Evidence
 from runbooks.lints import lint
+from runbooks.model import Runbook
 from runbooks.page import page
 from runbooks.plan import plan as plan_run
+from runbooks.prometheus import ask
 from runbooks.rehearsal import Report, rehearse
 from runbooks.show import plan_text, plan_values, runbook_text
+from runbooks.verbs.drain import Drain
+from runbooks.verbs.step import VerbName
 from sluicegate.console import AsJson, Queue, RedisUrl, SettingsFile, command_line, opened, settings_of
-from sluicegate.errors import UsageError
+from sluicegate.errors import StoreRejected, UsageError
+from sluicegate.replies import Asked
 from sluicegate.settings import default_settings, load
+from sluicegate.store import Store
 
 app = command_line(
     "List, show, check, plan and document the recoveries. Nothing here starts or changes a run.",
@@ -109,12 +116,36 @@ def plan(
     runbook = library.load(name, folder)
     in_force = settings_of(settings, redis_url, queue)
     with opened(in_force, read_only=True) as store:
-        telemetry = store.observe()
-    planned = plan_run(runbook, telemetry, in_force, own_file=settings is not None)
+        telemetry, asked = store.observe(), _asked(store, runbook, Context(in_force))
+    planned = plan_run(
+        runbook,
+        telemetry,
+        in_force,
+        own_file=settings is not None,
+        asked=asked,
+        evidence=_evidence(runbook, Context(in_force)),
+    )
     if as_json:
         typer.echo(json.dumps(plan_values(planned), indent=2, ensure_ascii=False))
     else:
         typer.echo(plan_text(planned))
+
+
+def _asked(store: Store, runbook: Runbook, context: Context) -> Asked | None:
+    """Ask the queue what it says of such a run; None where its user may read the figures and no more."""
+    drain = runbook.step(VerbName.DRAIN)
+    keep_s = drain.params.keep_slack_s(context) if drain is not None and isinstance(drain.params, Drain) else 0.0
+    try:
+        return store.asked(runbook.name, round(keep_s * 1000))
+    except StoreRejected:
+        return None
+
+
+def _evidence(runbook: Runbook, context: Context) -> Evidence:
+    """Ask the settings' Prometheus for what the steps' gates need, each query once."""
+    url = context.settings.automation.prometheus_url
+    queries = dict.fromkeys(query for step in runbook.steps for query in step.params.queries(context))
+    return {query: ask(url, query) if url is not None else NOT_SET for query in queries}
 
 
 @app.command(epilog="Example: sluicegate runbooks docs drain-and-recover --out docs/runbooks/drain-and-recover.md")

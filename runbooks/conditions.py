@@ -70,7 +70,7 @@ FIGURES: dict[str, Figure] = {
         Unit.RATIO, lambda seen: seen.provider.rate_timeout, (Part.PROVIDER,), is_provider_rate=True
     ),
     names.WORKER_INFLIGHT: Figure(Unit.COUNT, lambda seen: seen.worker_inflight, (Part.RUNNING,)),
-    names.CANARY_OK_COUNT: Figure(Unit.COUNT, lambda seen: seen.gate.canary_ok_count),
+    names.CANARY_OK_COUNT: Figure(Unit.COUNT, lambda seen: seen.gate.canary_ok_count if seen.gate.readable else None),
     names.PREDICTED_WAIT_SECONDS: Figure(
         Unit.SECONDS, lambda seen: seen.predicted_wait_seconds, (Part.READY, Part.COMPLETIONS)
     ),

@@ -19,3 +19,4 @@ class Sample:
 Evidence = Mapping[str, Sample]
 NO_EVIDENCE: Evidence = MappingProxyType({})
 NOT_ASKED = Sample(None, "nobody was asked")
+NOT_SET = Sample(None, "automation.prometheus_url is not set")

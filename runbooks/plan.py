@@ -10,13 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from runbooks.context import NO_RUN, Context
+from runbooks.evidence import NO_EVIDENCE, Evidence
 from runbooks.model import OnTimeout, Runbook, Step
 from runbooks.quantity import in_words
-from runbooks.start import UNSEEN, Obstacle, obstacles
+from runbooks.start import UNSEEN, UNSEEN_EVER, Obstacle, obstacles
 from runbooks.verbs.rollback import FIRST_PLACE
+from runbooks.verbs.step import VerbName
 from runbooks.verdict import CheckResult
 from sluicegate.gate import PinReason
 from sluicegate.remedies import QUEUE_APPLY
+from sluicegate.replies import Asked
 from sluicegate.settings import Settings
 from sluicegate.telemetry import Telemetry
 
@@ -59,14 +62,16 @@ def plan(
     *,
     run_id: str = NO_RUN,
     own_file: bool = True,
-    expired_by_drain: Mapping[str, int] | None = None,
+    asked: Asked | None = None,
+    evidence: Evidence = NO_EVIDENCE,
 ) -> Plan:
-    """Plan a run of the runbook; `expired_by_drain` counts by class what the drain step would expire, where known.
+    """Plan a run of the runbook.
 
+    `asked` is what the queue said of such a run, where it was asked; `evidence` what a Prometheus said to the queries.
     Without a settings file of one's own (`own_file`) the settings are the drill's, and are compared with nothing.
     """
     context = Context(settings, run_id)
-    hindrances = obstacles(runbook, telemetry, context)
+    hindrances = obstacles(runbook, telemetry, context, asked.forbidden if asked is not None else "")
     return Plan(
         runbook=runbook.name,
         digest=runbook.digest,
@@ -80,7 +85,7 @@ def plan(
                 seq=step.seq,
                 verb=step.verb,
                 text=step_text(step, runbook, context),
-                gate=step.params.checks(context, telemetry),
+                gate=step.params.checks(context, telemetry, evidence),
                 rollback=rollback_text(step, runbook, context),
                 figures=step.params.figures(context, telemetry),
             )
@@ -88,9 +93,9 @@ def plan(
         ),
         would_start=not hindrances,
         why_not=hindrances,
-        unseen=UNSEEN,
+        unseen=UNSEEN if asked is None else UNSEEN_EVER,
         notes=_notes(runbook, telemetry, context, own_file=own_file),
-        expired_by_drain=expired_by_drain,
+        expired_by_drain=asked.expires if asked is not None and runbook.step(VerbName.DRAIN) is not None else None,
     )
 
 

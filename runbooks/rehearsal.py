@@ -111,7 +111,9 @@ def _step(test: RunbookTest, when: When, runbook: Runbook, context: Context) -> 
         came = rehearsal.look(telemetry, elapsed_s)
         if came.state not in (State.WAITING, State.HOLDING):
             break
-    admission = "open" if came.state is State.REOPENED else "closed"
+    # A run that holds the lock has closed the gate; one beside it leaves it as it is given.
+    stands_open = runbook.beside and test.given.gate.drain_state == DrainState.ADMIT
+    admission = "open" if stands_open or came.state is State.REOPENED else "closed"
     return Outcome(state=came.state, admission=admission, reason=came.reason)
 
 

@@ -1,7 +1,7 @@
 """Say whether an alert would start a run now, and if not, which rule stands in its way (contract §7). Pure.
 
-A named person is bound by none of these but the missing data. What the figures cannot tell (cooldown, runs an hour,
-runs at once, breaker) is said to be unseen and never guessed.
+A named person is bound by none of these but the missing data. What was not asked, or lies elsewhere (runs at once,
+breaker), is said to be unseen and never guessed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from sluicegate.gate import Runbook as LockHolder
 from sluicegate.remedies import QUEUE_INIT
 from sluicegate.telemetry import Telemetry
 
-UNSEEN = ("cooldown", "runs an hour", "runs at once", "breaker")
+# What lies elsewhere than in the queue, and what was not asked where the queue was not asked about it.
+UNSEEN_EVER = ("runs at once", "breaker")
+UNSEEN = ("cooldown", "runs an hour", *UNSEEN_EVER)
 _LOST = (PinReason.UNINITIALISED.value, PinReason.CONTROL_DATA_LOST.value)
 
 
@@ -29,10 +31,11 @@ class Obstacle:
     unblock: str
 
 
-def obstacles(runbook: Runbook, telemetry: Telemetry, context: Context) -> tuple[Obstacle, ...]:
+def obstacles(runbook: Runbook, telemetry: Telemetry, context: Context, forbidden: str = "") -> tuple[Obstacle, ...]:
     """Give what stands in the way of an alert's run, in the order the rules are looked at.
 
-    Where the gate cannot be read that alone is told: every other rule would be judged by figures of nothing.
+    `forbidden` is what the queue says of cooldown and runs an hour, where it was asked. Where the gate cannot be read
+    that alone is told: every other rule would be judged by figures of nothing.
     """
     unreadable = _readable(telemetry)
     if unreadable is not None:
@@ -43,6 +46,7 @@ def obstacles(runbook: Runbook, telemetry: Telemetry, context: Context) -> tuple
         None if runbook.beside else _duplicates(runbook, telemetry),
         _confirmed(runbook, telemetry, context),
         _kill_switch(runbook, telemetry),
+        _limited(runbook, forbidden),
     ]
     return tuple(obstacle for obstacle in found if obstacle is not None)
 
@@ -137,3 +141,13 @@ def _kill_switch(runbook: Runbook, telemetry: Telemetry) -> Obstacle | None:
         f"The kill switch of queue {telemetry.queue} is on ({telemetry.kill_switch}): a run is refused.",
         "sluicegate automation kill-switch off --as NAME --reason WHY",
     )
+
+
+def _limited(runbook: Runbook, forbidden: str) -> Obstacle | None:
+    says = {
+        "cooldown": f"{runbook.name} ended a short while ago and cools down: a run is refused.",
+        "runs_per_hour": "The queue has had its runs of this hour: another one is refused.",
+    }.get(forbidden)
+    if says is None:
+        return None
+    return Obstacle(forbidden, says, f"sluicegate automation run {runbook.name} --as NAME --reason WHY")

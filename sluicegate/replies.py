@@ -450,6 +450,18 @@ class Notified:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """Say what forbids a machine's run on its queue, if anything, and how many jobs a drain would expire, by class."""
+
+    forbidden: str
+    expires: Mapping[str, int]
+
+    @classmethod
+    def of(cls, body: Body) -> Asked:
+        return cls(str(body["forbidden"]), {str(name): int(count) for name, count in dict(body["expires"]).items()})
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """Hold what a run says to people: `to` is `log`, or `kind:name`; `at_ms` is Redis TIME."""
 

@@ -226,6 +226,10 @@ class Store(Calls):
         """Ask for a run (see run.lua for the arguments)."""
         return replies.GateAnswer.of(self._call("open_run", arguments))
 
+    def asked(self, runbook: str, keep_ms: int) -> replies.Asked:
+        """Say what asking for a run would come to; reads, and writes nothing."""
+        return replies.Asked.of(self._call("asked", {"runbook": runbook, "keep_ms": keep_ms}))
+
     def claim_run(self, executor: str, run: str, fence: str, beside: str = "") -> replies.RunClaim:
         """Own the live run that holds the lock, or the one of the runbook `beside`; or renew the ownership."""
         arguments = {"executor": executor, "run": run, "fence": fence, "beside": beside}

@@ -24,6 +24,18 @@ function J.expire_ready(q, due, limit, cause)
   return expired, more
 end
 
+-- How many would be expired so, by class; nothing is touched.
+function J.expiring(q, due)
+  local counts, before = {}, '(' .. digits(due)
+  local function add(class, key)
+    local n = redis.call('ZCOUNT', key, '-inf', before)
+    if n > 0 then counts[class] = (counts[class] or 0) + n end
+  end
+  for _, pair in ipairs(J.pairs(q)) do add(pair.class, q.p .. 'queue:ready:' .. pair.name) end
+  for _, class in ipairs(J.classes(q)) do add(class, q.p .. 'queue:delayed:' .. class) end
+  return counts
+end
+
 -- What a look takes in of one index; of a longer one each sweep looks at another part, by the time.
 local RUNNING_LOOKED_AT, RUNNING_PART_MS = 200, 100
 

@@ -13,6 +13,7 @@ from runbooks.context import Context
 from runbooks.plan import Plan, plan
 from runbooks.show import plan_text, plan_values
 from runbooks.verbs.fix import Fix, FixBy
+from sluicegate.replies import Asked
 from sluicegate.settings import Settings, default_settings, faster, parse
 from sluicegate.telemetry import Telemetry
 from tests.readings import live
@@ -49,7 +50,7 @@ def texts(planned: Plan) -> list[str]:
 
 @pytest.mark.parametrize("name", library.builtin_names())
 def test_the_plan_reads_as_it_always_did(name: str) -> None:
-    planned = plan(library.load_builtin(name), ILL, SETTINGS, expired_by_drain={"lint-fix": 31, "test-patch": 2})
+    planned = plan(library.load_builtin(name), ILL, SETTINGS, asked=Asked("", {"lint-fix": 31, "test-patch": 2}))
     # The contract's fingerprint moves with every new setting; the lines are what this is about.
     text = plan_text(planned).replace(SETTINGS.contract.digest(), "CONTRACT")
     assert text + "\n" == (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
@@ -201,3 +202,30 @@ def test_a_plan_has_one_line_a_step_and_can_be_printed_as_json() -> None:
     assert lines[7]["verdict"] == "fail"
     assert lines[0]["verdict"] is None
     assert lines[2]["figures"]["unfinished"] == 246
+
+
+@pytest.mark.parametrize("rule", ["cooldown", "runs_per_hour"])
+def test_what_the_queue_forbids_is_named_and_no_longer_unseen(rule: str) -> None:
+    planned = plan(RECOVER, ILL, SETTINGS, asked=Asked(rule, {}))
+    assert rules(planned) == [rule]
+    assert planned.unseen == ("runs at once", "breaker")
+
+
+@pytest.mark.parametrize(
+    ("telemetry", "found"),
+    [
+        (ILL, []),
+        (replace(ILL, gate=gate(run=live("drain-and-recover")).gate), []),
+        (replace(ILL, gate=gate(besides=(live("hold-recovery"),)).gate), []),
+        (replace(ILL, gate=gate(besides=(live("reject-and-prepare"),)).gate), ["run_live"]),
+        (replace(ILL, gate=gate(duplicates_unacknowledged=2).gate), []),
+        (replace(ILL, gate=gate(pin="operator").gate), ["pinned"]),
+        (replace(ILL, kill_switch="ada: maintenance"), ["kill_switch"]),
+        (HEALTHY, ["not_confirmed"]),
+        (gate(drain_state="drain"), ["not_confirmed"]),
+    ],
+)
+def test_a_run_without_the_lock_is_held_up_by_its_own_kind_a_pin_and_the_kill_switch(
+    telemetry: Telemetry, found: list[str]
+) -> None:
+    assert rules(plan(library.load_builtin("reject-and-prepare"), telemetry, SETTINGS)) == found
