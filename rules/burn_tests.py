@@ -68,6 +68,7 @@ class _Maker:
         self._volume = Fraction(self._share.denominator * 20 * self._rest)
         self._least = scope.settings.monitoring.budget_min_misses
         self._held = math.ceil(round(alert.for_s / self._pace_s, 9))
+        self._kept = math.ceil(round(alert.keep_firing_for_s / self._pace_s, 9))
         self._class = next(iter(scope.settings.contract.classes))
 
     def make(self) -> Iterator[UnitTest]:
@@ -81,19 +82,22 @@ class _Maker:
         yield self._silent("no deadline at all", [_NOTHING] * (self._long + self._held))
 
     def _barely_over(self) -> UnitTest:
-        """Let both windows be just over, the short one by every other step; `for` holds it, and nothing keeps it."""
+        """Let both windows be just over, the short one by every other step; `for` holds it, and then its keep."""
         over, none, twice = self._of(_OVER), self._of(Fraction(0)), self._of(2 * _OVER)
         by_turns = (twice, none) if twice.missed <= twice.of else (over, over)
         lasts = self._long + self._held
         burning = [*[over] * self._rest, *by_turns * (self._held + 1)][:lasts]
         # Half of the short window still sees the last step.
-        ends = lasts + (2 if burning[-1] is twice else 1)
+        over_at = lasts + (2 if burning[-1] is twice else 1)
+        ends = over_at + self._kept
         moments = (
             Expectation(self._at(lasts - 1), self._alert, why="a moment before `for` has passed"),
             Expectation(self._at(lasts), self._alert, _ONCE, "`for` has passed"),
-            Expectation(self._at(ends), self._alert, why="the short window is over, and nothing is kept"),
+            Expectation(self._at(ends - 1), self._alert, _ONCE, "to the last moment of its keep"),
+            Expectation(self._at(ends), self._alert, why="the short window is over, and so is the keep"),
         )
-        return self._test("both windows just over", [*burning, none, none], self._exporters.alone, moments)
+        steps = [*burning, *[none] * (ends - lasts)]
+        return self._test("both windows just over", steps, self._exporters.alone, moments)
 
     def _few(self, count: int, name: str, fires: tuple[Mapping[str, str], ...]) -> UnitTest:
         """Miss every deadline that there is, most of them early in the long window and the last two at its end."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -17,6 +18,9 @@ class Signal:
 
     def spell(self, first: int, steps: int, interval_s: float) -> str:
         """Spell samples number `first` to `first + steps - 1`, `interval_s` apart."""
+        if math.isnan(self.value):
+            # promtool reads no number of times that something is no number.
+            return " ".join(["NaN"] * steps)
         start = self.value + self.slope_per_s * first * interval_s
         step = self.slope_per_s * interval_s
         sign = "-" if step < 0 else "+"
@@ -55,11 +59,15 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """Hold a situation that lasts for a number of samples; `exporter_up` off ends every series."""
+    """Hold a situation that lasts for a number of samples.
+
+    `exporter_up` off ends every series; `is_noticed` off ends them as a scrape's own timestamps do: nothing says so.
+    """
 
     situation: Situation
     samples: int
     exporter_up: bool = True
+    is_noticed: bool = True
 
 
 def spell(key: str, phases: tuple[Phase, ...], interval_s: float) -> str:
@@ -70,7 +78,7 @@ def spell(key: str, phases: tuple[Phase, ...], interval_s: float) -> str:
         signal = phase.situation.get(key) if phase.exporter_up else None
         if signal is not None:
             parts.append(signal.spell(at, phase.samples, interval_s))
-        elif present:
+        elif present and phase.is_noticed:
             parts.append("stale" if phase.samples == 1 else f"stale _x{phase.samples - 1}")
         else:
             parts.append(f"_x{phase.samples}")

@@ -73,9 +73,19 @@ def generate(
 
 
 @app.command("test", epilog="Example: sluicegate rules test --settings sluicegate.yaml")
-def run(settings: SettingsFile = None) -> None:
+def run(
+    settings: SettingsFile = None,
+    disturbed: Annotated[
+        bool,
+        typer.Option(
+            "--disturbed",
+            help="Also let the figures of every alert go wrong: no numbers, an empty page, a page that stands still or"
+            " comes no more, a restart, a second exporter, another job's name.",
+        ),
+    ] = False,
+) -> None:
     """Run promtool: check the rules, run the generated unit tests and those written by hand."""
-    verdicts = run_tests(load(settings))
+    verdicts = run_tests(load(settings), disturbed=disturbed)
     for verdict in verdicts:
         typer.echo(f"{'passed' if verdict.passed else 'FAILED'}: promtool {verdict.name}")
         if not verdict.passed:

@@ -5,6 +5,7 @@ A record takes the worse of what several exporters show, so beside the first nei
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -26,12 +27,12 @@ class Exporters:
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
 
-    def alone(self, phases: tuple[Phase, ...], instance: str = FIRST) -> dict[str, str]:
-        """Spell the series of one exporter."""
+    def alone(self, phases: tuple[Phase, ...], instance: str = FIRST, job: str = "") -> dict[str, str]:
+        """Spell the series of one exporter, under another job's name if one is given."""
         keys = dict.fromkeys(key for phase in phases for key in phase.situation)
         interval_s = self._scope.timing.scrape_s
         return {
-            self._full(key, instance): spell(key, phases, interval_s)
+            self._full(key, instance, job): spell(key, phases, interval_s)
             for key in keys
             if any(phase.situation.get(key) is not None for phase in phases)
         }
@@ -41,18 +42,20 @@ class Exporters:
         lesser = tuple(replace(phase, situation=_lesser(phase.situation)) for phase in phases)
         return {**self.alone(phases), **self.alone(phases, TWIN), **self.alone(lesser, LESSER)}
 
-    def _full(self, key: str, instance: str) -> str:
+    def _full(self, key: str, instance: str, job: str) -> str:
         metric, _, labels = key.removesuffix("}").partition("{")
         monitoring = self._scope.settings.monitoring
         record = _RECORD_OF.get(metric)
         own = record is not None and record.source is Source.AUTOMATION
-        job = monitoring.automation_job if own else monitoring.exporter_job
+        job = job or (monitoring.automation_job if own else monitoring.exporter_job)
         common = matchers({"job": job, "instance": instance, QUEUE_LABEL: self._scope.queue})
         return f"{metric}{{{','.join(filter(None, (common, labels)))}}}"
 
 
 def _lesser(situation: Situation) -> Mapping[str, Signal | None]:
-    return {key: None if signal is None else _least(key) for key, signal in situation.items()}
+    return {
+        key: signal if signal is None or math.isnan(signal.value) else _least(key) for key, signal in situation.items()
+    }
 
 
 def _least(key: str) -> Signal:

@@ -18,7 +18,7 @@ from rules.routing import (
     inhibitions,
 )
 from rules.scope import Scope
-from rules.test_sets import TestSet, by_alerts, test_sets
+from rules.test_sets import TestSet, by_alerts, dark_sets, test_sets
 from sluicegate.errors import SettingsError
 from sluicegate.records import RECORDS, AlertName, Record
 from sluicegate.settings import Settings
@@ -26,8 +26,8 @@ from sluicegate.settings import Settings
 RULES_FILE = "sluicegate.rules.yml"
 ALERTMANAGER_FILE = "alertmanager.yml"
 
-# A slice with more alerts than these is named by none of them.
-_FEW = 3
+# A slice is named by the first of its alerts, one with as many as these by none of them.
+_FEW = 5
 _WAKES = {
     Severity.PAGE: "a person, now",
     Severity.TICKET: "a person, in the morning",
@@ -85,17 +85,19 @@ def render_tests(settings: Settings, tests: TestSet, among: Sequence[Group] | No
     )
 
 
-def slices(settings: Settings) -> Iterator[tuple[str, dict[str, str]]]:
+def slices(settings: Settings, *, disturbed: bool = False) -> Iterator[tuple[str, dict[str, str]]]:
     """Cut the tests up by what they expect: a name, and a rule file with those alerts alone beside their tests.
+
+    `disturbed` takes those in which figures go wrong instead.
 
     Every evaluation of a test runs every rule of its file, so the slices take a tenth of the time of the whole.
     """
     every = catalogue(settings)
-    for tests in test_sets(settings, every):
-        for names, those in by_alerts(tests):
+    for tests in (dark_sets if disturbed else test_sets)(settings, every):
+        for number, (names, those) in enumerate(by_alerts(tests)):
             among = (chain(settings, [alert for alert in every if alert.name in names]),)
             yield (
-                f"{tests.file.removesuffix('.test.yml')}-{'-'.join(names) if len(names) < _FEW else 'all'}",
+                f"{tests.file.removesuffix('.test.yml')}-{number}-{names[0] if len(names) < _FEW else 'all'}",
                 {RULES_FILE: render_rules(settings, among), tests.file: render_tests(settings, those, among)},
             )
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 
 def number(value: float) -> str:
-    """Write a figure without a tail of rounding: 20, 0.05, 4.8."""
-    return f"{value:.12g}"
+    """Write a figure without a tail of rounding, and without an exponent: 20, 0.05, 4.8."""
+    text = f"{value:.12g}"
+    return f"{value:.12f}".rstrip("0").rstrip(".") if "e-" in text else text
 
 
 def duration(seconds: float) -> str:

@@ -47,6 +47,12 @@ class Timing:
             stale_after_s=(_LOST_SCRAPES + 1) * monitoring.scrape_interval_s,
         )
 
+    @property
+    def blur_s(self) -> float:
+        """Give how old a figure can be at an evaluation: nothing where each falls on a scrape."""
+        between = round(self.evaluation_s * 1000) % round(self.scrape_s * 1000)
+        return self.scrape_s if between else 0
+
 
 @dataclass(frozen=True, slots=True)
 class Scope:

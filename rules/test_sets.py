@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from rules.alert import Alert
+from rules.burn import FAST
 from rules.burn_tests import TIERS, burn_tests, pace_s
+from rules.dark_tests import DarkTestMaker
 from rules.expectation import UnitTest
 from rules.forecast_tests import forecast_pace_s, forecast_tests
 from rules.promql import duration
@@ -36,10 +38,28 @@ def test_sets(settings: Settings, alerts: Sequence[Alert]) -> tuple[TestSet, ...
     scope = Scope(settings)
     return (
         _at_pace("sluicegate.test.yml", scope, [alert for alert in alerts if alert.for_s < _PATIENT_S], alerts),
-        _at_pace("sluicegate.minutes.test.yml", _slower(settings), _patient(alerts), alerts),
+        _at_pace("sluicegate.minutes.test.yml", _slower(settings, _PATIENT_PACE_S), _patient(alerts), alerts),
         *_forecasts(scope, alerts),
         *_budgets(scope, alerts),
     )
+
+
+def dark_sets(settings: Settings, alerts: Sequence[Alert]) -> tuple[TestSet, ...]:
+    """Make the tests of a catalogue in which figures go wrong, a set for each pace."""
+    budgets = [alert for alert in alerts if alert.name in TIERS]
+    quick = [alert for alert in alerts if alert.for_s < _PATIENT_S and alert not in budgets]
+    return (
+        _dark("sluicegate.dark.test.yml", Scope(settings), quick, alerts),
+        _dark("sluicegate.dark-minutes.test.yml", _slower(settings, _PATIENT_PACE_S), _patient(alerts), alerts),
+        _dark("sluicegate.dark-budgets.test.yml", _slower(settings, pace_s(FAST[0])), budgets, alerts),
+    )
+
+
+def _dark(file: str, scope: Scope, alerts: Sequence[Alert], every: Sequence[Alert]) -> TestSet:
+    maker = DarkTestMaker(scope, every)
+    firing = (test for alert in alerts if alert.name != AlertName.WATCHDOG for test in maker.of_a_firing_one(alert))
+    tests = (*maker.of_a_healthy_queue(alerts), *firing)
+    return TestSet(file, scope.timing.scrape_s, scope.timing.evaluation_s, tests)
 
 
 def _forecasts(scope: Scope, alerts: Sequence[Alert]) -> Iterator[TestSet]:
@@ -61,10 +81,10 @@ def _budgets(scope: Scope, alerts: Sequence[Alert]) -> Iterator[TestSet]:
 
 
 def by_alerts(tests: TestSet) -> Iterator[tuple[tuple[str, ...], TestSet]]:
-    """Cut a set up by the alerts that its tests expect something of."""
+    """Cut a set up by the alerts that its tests say something of."""
     found: dict[tuple[str, ...], list[UnitTest]] = {}
     for test in tests.tests:
-        names = tuple(dict.fromkeys(expectation.alert.name.value for expectation in test.expectations))
+        names = tuple(alert.name.value for alert in test.alerts)
         found.setdefault(names, []).append(test)
     for names, those in found.items():
         yield names, replace(tests, tests=tuple(those))
@@ -74,8 +94,8 @@ def _patient(alerts: Sequence[Alert]) -> list[Alert]:
     return [alert for alert in alerts if alert.for_s >= _PATIENT_S]
 
 
-def _slower(settings: Settings) -> Scope:
-    pace = {"scrape_interval_s": _PATIENT_PACE_S, "evaluation_interval_s": _PATIENT_PACE_S}
+def _slower(settings: Settings, step_s: float) -> Scope:
+    pace = {"scrape_interval_s": step_s, "evaluation_interval_s": step_s}
     return Scope(settings.model_copy(update={"monitoring": settings.monitoring.model_copy(update=pace)}))
 
 

@@ -12,19 +12,11 @@ from rules.exporters import TWIN, Exporters
 from rules.scope import Scope
 from rules.situations import healthy, jobs
 from rules.ticks import Ticks
-from sluicegate.records import RECORDS, AlertName
+from sluicegate.records import AlertName
 from sluicegate.telemetry import SNAPSHOT_TIMESTAMP_SECONDS, WORKER_INFLIGHT
 
 # One alert that fires once, with no labels beside its own.
 _ONCE: tuple[Mapping[str, str], ...] = ({},)
-
-
-def _what_it_reads(test: UnitTest) -> UnitTest:
-    """Leave out the series that no alert of the test reads: they would only make it long."""
-    read = "\n".join(expectation.alert.expression for expectation in test.expectations)
-    metrics = {record.metric for record in RECORDS if f"{record.name}{{" in read}
-    series = {name: values for name, values in test.series.items() if name.partition("{")[0] in metrics}
-    return replace(test, series=series or test.series)
 
 
 class TestMaker:
@@ -45,7 +37,7 @@ class TestMaker:
         return (
             self._quiet("a healthy queue, nothing fires", {}),
             self._quiet("row 1, utilization at 100 % and no deadline at risk, nothing fires", self._busy()),
-            *(_what_it_reads(test) for alert in self._alerts for test in self._tests_of(alert)),
+            *(test.trimmed() for alert in self._alerts for test in self._tests_of(alert)),
         )
 
     def _tests_of(self, alert: Alert) -> Iterator[UnitTest]:
@@ -64,12 +56,20 @@ class TestMaker:
         if any(f"{window}_over_time" in alert.expression for window in ("min", "max")):
             yield self._forgets(alert, firing[0])
         yield self._from_start_to_end(alert, firing[0])
-        if alert.keep_firing_for_s:
+        if self._outlasts_the_absence(alert):
             yield self._in_the_dark(alert, firing[0])
         if self._scope.unless_frozen in alert.expression:
             yield self._frozen_meanwhile(alert, firing[0])
         if self._scope.frozen in alert.expression:
             yield self._frozen_and_fewer(alert, firing[0])
+
+    def _outlasts_the_absence(self, alert: Alert) -> bool:
+        """Say whether the keep is more evaluations than the absence of figures takes to be told, at this pace too."""
+        absent = self._named(AlertName.TELEMETRY_ABSENT)
+        return self._ticks.evaluated(alert.keep_firing_for_s) > self._ticks.evaluated(absent.for_s)
+
+    def _named(self, name: AlertName) -> Alert:
+        return next(candidate for candidate in self._every if candidate.name == name)
 
     def _busy(self) -> Situation:
         limit = self._scope.settings.contract.max_running
@@ -171,10 +171,11 @@ class TestMaker:
 
     def _in_the_dark(self, alert: Alert, case: Case) -> UnitTest:
         """Let the exporter vanish while the alert fires: the absence must be told before the alert lapses."""
-        ticks, timing = self._ticks, self._scope.timing
+        ticks = self._ticks
+        absent = self._named(AlertName.TELEMETRY_ABSENT)
         lit = self._grown(alert, case)
         dark = self._lasts(lit)
-        told = dark + ticks.evaluated(timing.absent_for_s)
+        told = dark + ticks.evaluated(absent.for_s)
         lapses = dark + ticks.evaluated(alert.keep_firing_for_s)
         series = self._exporters.alone(
             (
@@ -182,7 +183,6 @@ class TestMaker:
                 Phase({}, ticks.samples(ticks.aligned(lapses - dark)), exporter_up=False),
             )
         )
-        absent = next(candidate for candidate in self._every if candidate.name == AlertName.TELEMETRY_ABSENT)
         expected = (
             Expectation(told, absent, _ONCE, "the absence is told"),
             Expectation(told, alert, case.instances, "while the alert is kept"),

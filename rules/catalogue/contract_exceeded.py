@@ -29,6 +29,7 @@ def build(scope: Scope) -> Alert:
             scope.unless_frozen,
         ),
         for_s=contract.lease_ms / 1000,
+        keep_firing_for_s=scope.timing.keep_s,
         severity=Severity.TICKET,
         action=SluicegateAction.OBSERVE,
         summary=f"Queue {scope.queue} holds more work than its contract allows.",

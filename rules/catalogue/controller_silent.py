@@ -5,8 +5,8 @@ from __future__ import annotations
 from rules.alert import Alert, Severity, SluicegateAction
 from rules.cases import Case, Signal, clock
 from rules.promql import number
-from rules.scope import Scope
-from rules.situations import over, under
+from rules.scope import Scope, guarded
+from rules.situations import over, silent_when_frozen, under
 from sluicegate import records
 from sluicegate.records import AlertName
 from sluicegate.telemetry import CONTROLLER_SEEN_TIMESTAMP_SECONDS
@@ -22,8 +22,12 @@ def build(scope: Scope) -> Alert:
         queue=scope.queue,
         signal="controller",
         when=f"the controller was last seen over {number(bound)} s ago",
-        expression=f"time() - {scope.series(records.CONTROLLER_SEEN)} > {number(bound)}",
+        expression=guarded(
+            f"time() - {scope.series(records.CONTROLLER_SEEN)} > {number(bound)}",
+            scope.unless_frozen,
+        ),
         for_s=scope.timing.for_s,
+        keep_firing_for_s=scope.timing.keep_s,
         severity=Severity.PAGE,
         action=SluicegateAction.OBSERVE,
         summary=f"The controller of queue {scope.queue} is silent: admission refuses every job.",
@@ -42,16 +46,17 @@ def build(scope: Scope) -> Alert:
         ),
         runbook_url=scope.runbook_url(NAME),
         dashboard_url=scope.dashboard_url,
-        cases=_cases(bound),
+        cases=_cases(bound, scope.timing.blur_s),
     )
 
 
-def _cases(bound: float) -> tuple[Case, ...]:
+def _cases(bound: float, blur: float) -> tuple[Case, ...]:
     seen = CONTROLLER_SEEN_TIMESTAMP_SECONDS
     return (
         Case("just over the bound", {seen: clock(over(bound))}, fires=True),
         Case("it stopped long ago", {seen: Signal(-2 * bound)}, fires=True),
-        Case("at the bound", {seen: clock(bound)}, fires=False),
-        Case("just under it", {seen: clock(under(bound))}, fires=False),
+        Case("at the bound", {seen: clock(bound - blur)}, fires=False),
+        Case("just under it", {seen: clock(under(bound) - blur)}, fires=False),
         Case("no such series", {seen: None}, fires=False),
+        silent_when_frozen({seen: Signal(-2 * bound)}),
     )

@@ -22,6 +22,7 @@ def build(scope: Scope) -> Alert:
         when=tiers_in_words(tiers),
         expression=burn_expression(scope, tiers),
         for_s=scope.timing.for_s,
+        keep_firing_for_s=scope.timing.keep_s,
         looks_back_s=max(tier.long_s for tier in tiers),
         severity=Severity.TICKET,
         action=SluicegateAction.OBSERVE,

@@ -28,6 +28,7 @@ def build(scope: Scope) -> Alert:
             f"\nunless on ({QUEUE_LABEL}) time() - {scope.series(records.EXECUTOR_SEEN)} <= {number(bound)}"
         ),
         for_s=scope.timing.for_s,
+        keep_firing_for_s=scope.timing.keep_s,
         severity=Severity.PAGE,
         action=SluicegateAction.OBSERVE,
         summary=f"A recovery of queue {scope.queue} is under way and nobody carries it out.",
@@ -46,11 +47,11 @@ def build(scope: Scope) -> Alert:
         ),
         runbook_url=scope.runbook_url(NAME),
         dashboard_url=scope.dashboard_url,
-        cases=_cases(bound),
+        cases=_cases(bound, scope.timing.blur_s),
     )
 
 
-def _cases(bound: float) -> tuple[Case, ...]:
+def _cases(bound: float, blur: float) -> tuple[Case, ...]:
     seen = EXECUTOR_SEEN_TIMESTAMP_SECONDS
     labels = {RUNBOOK_LABEL: Runbook.DRAIN_AND_RECOVER.value, STEP_LABEL: "canary"}
     run = key(RUN_LIVE, **labels)
@@ -58,7 +59,7 @@ def _cases(bound: float) -> tuple[Case, ...]:
         Case("it was seen just over a lease ago", {run: Signal(1), seen: clock(over(bound))}, True, labels),
         Case("it stopped long ago", {run: Signal(1), seen: Signal(-2 * bound)}, fires=True, labels=labels),
         Case("it is not scraped", {run: Signal(1), seen: None}, fires=True, labels=labels),
-        Case("it was seen a lease ago", {run: Signal(1), seen: clock(bound)}, fires=False),
-        Case("it was seen just now", {run: Signal(1), seen: clock(under(bound))}, fires=False),
+        Case("it was seen a lease ago", {run: Signal(1), seen: clock(bound - blur)}, fires=False),
+        Case("it was seen just now", {run: Signal(1), seen: clock(under(bound) - blur)}, fires=False),
         Case("no run is live", {run: None, seen: None}, fires=False),
     )

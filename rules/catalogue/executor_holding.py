@@ -40,6 +40,7 @@ def build(scope: Scope) -> Alert:
         when="a run stands in the same step",
         expression=f"{scope.series(records.RUN_LIVE)} == 1",
         for_s=for_s,
+        keep_firing_for_s=scope.timing.keep_s,
         severity=Severity.PAGE,
         action=SluicegateAction.OBSERVE,
         summary=f"The recovery of queue {scope.queue} does not go on: it waits for a person.",

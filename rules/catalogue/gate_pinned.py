@@ -26,6 +26,7 @@ def build(scope: Scope) -> Alert:
             f"unless on ({QUEUE_LABEL}) {scope.drain_state(DrainState.ADMIT)} == 1",
         ),
         for_s=scope.timing.for_s,
+        keep_firing_for_s=scope.timing.keep_s,
         severity=Severity.PAGE,
         action=SluicegateAction.OBSERVE,
         summary=f"Queue {scope.queue} is closed and waits for a named person.",

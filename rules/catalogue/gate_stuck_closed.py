@@ -51,6 +51,7 @@ def build(scope: Scope) -> Alert:
             f"unless on ({QUEUE_LABEL}) {scope.series(records.GATE_PINNED)} == 1",
         ),
         for_s=for_s,
+        keep_firing_for_s=scope.timing.keep_s,
         severity=Severity.TICKET,
         action=SluicegateAction.OBSERVE,
         summary=f"Queue {scope.queue} refuses jobs for no reason that is left.",

@@ -26,6 +26,7 @@ def build(scope: Scope) -> Alert:
         when="a job is blocked",
         expression=f"{scope.series(records.JOBS, **{STATE_LABEL: JobState.BLOCKED})} > 0",
         for_s=_FOR_S,
+        keep_firing_for_s=scope.timing.keep_s,
         severity=Severity.TICKET,
         action=SluicegateAction.OBSERVE,
         summary=f"Jobs on queue {scope.queue} are blocked: only a named person moves them.",

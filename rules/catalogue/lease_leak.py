@@ -30,6 +30,7 @@ def build(scope: Scope) -> Alert:
             scope.unless_frozen,
         ),
         for_s=scope.settings.contract.lease_ms / 1000,
+        keep_firing_for_s=scope.timing.keep_s,
         severity=Severity.TICKET,
         action=SluicegateAction.OBSERVE,
         summary=f"Leases on queue {scope.queue} end and nobody takes their jobs back.",

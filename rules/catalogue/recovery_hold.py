@@ -32,6 +32,7 @@ def build(scope: Scope) -> Alert:
             scope.unless_frozen,
         ),
         for_s=scope.timing.for_s,
+        keep_firing_for_s=scope.timing.keep_s,
         severity=Severity.TICKET,
         action=SluicegateAction.HOLD,
         summary=f"Queue {scope.queue} passes its canaries but is not well yet: admission stays closed.",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from rules.alert import Alert, Severity, SluicegateAction
 from rules.cases import Case, Signal
 from rules.promql import duration
@@ -21,8 +23,10 @@ def build(scope: Scope) -> Alert:
         queue=scope.queue,
         signal="telemetry",
         when=f"no queue age for {duration(scope.timing.absent_for_s)}",
-        expression=f"absent({scope.series(records.QUEUE_AGE)})",
+        # What is no number is unequal to itself: it is as absent as what is not there.
+        expression=f"absent({scope.series(records.QUEUE_AGE)} == {scope.series(records.QUEUE_AGE)})",
         for_s=scope.timing.absent_for_s,
+        keep_firing_for_s=scope.timing.keep_s,
         severity=Severity.PAGE,
         action=SluicegateAction.HOLD,
         summary=f"Queue {scope.queue} shows no figures: its alerts are blind.",
@@ -49,6 +53,7 @@ def _cases() -> tuple[Case, ...]:
     age = QUEUE_AGE_P95_SECONDS
     return (
         Case("no queue age", {age: None, REDIS_UP: Signal(0)}, fires=True),
+        Case("a queue age that is no number", {age: Signal(math.nan)}, fires=True),
         Case(
             "an idle queue", {age: Signal(0), DEADLINE_SLACK_P10_SECONDS: None, jobs(PENDING_STATE): Signal(0)}, False
         ),

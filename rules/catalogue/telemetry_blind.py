@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from rules.alert import Alert, Severity, SluicegateAction
 from rules.cases import Case, Signal
 from rules.promql import duration
@@ -25,9 +27,11 @@ def build(scope: Scope) -> Alert:
         when=f"jobs are unfinished and no slack is shown for {duration(scope.timing.absent_for_s)}",
         expression=(
             f"sum by ({QUEUE_LABEL}) ({scope.one_of(records.JOBS, STATE_LABEL, _UNFINISHED)}) > 0"
-            f"\nunless on ({QUEUE_LABEL}) {scope.series(records.SLACK)}"
+            # What is no number is unequal to itself.
+            f"\nunless on ({QUEUE_LABEL}) {scope.series(records.SLACK)} == {scope.series(records.SLACK)}"
         ),
         for_s=scope.timing.absent_for_s,
+        keep_firing_for_s=scope.timing.keep_s,
         severity=Severity.PAGE,
         action=SluicegateAction.HOLD,
         summary=f"Queue {scope.queue} has work and shows no slack: its alerts can't see deadlines.",
@@ -53,6 +57,7 @@ def _cases() -> tuple[Case, ...]:
     none = {pending: Signal(0), delayed: Signal(0), running: Signal(0), slack: None}
     return (
         Case("pending jobs", {**none, pending: Signal(1)}, fires=True),
+        Case("a slack that is no number", {**none, pending: Signal(1), slack: Signal(math.nan)}, fires=True),
         Case("delayed jobs", {**none, delayed: Signal(1)}, fires=True),
         Case("running jobs", {**none, running: Signal(1)}, fires=True),
         Case("an idle queue", none, fires=False),

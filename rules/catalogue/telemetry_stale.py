@@ -22,6 +22,7 @@ def build(scope: Scope) -> Alert:
         when=f"the reading's timestamp has stood still for {stale_after}",
         expression=scope.frozen,
         for_s=scope.timing.for_s,
+        keep_firing_for_s=scope.timing.keep_s,
         seen_after_s=scope.timing.stale_after_s,
         severity=Severity.PAGE,
         action=SluicegateAction.HOLD,

@@ -20,9 +20,9 @@ _FOR_S = 300.0
 def build(scope: Scope) -> Alert:
     """Build the alert for a stored threshold that differs from the generated one; the label says which."""
     bounds = {name: float(value) for name, value in asdict(scope.thresholds).items()}
-    differ = "\nor ".join(
-        f"{scope.series(records.THRESHOLD, **{NAME_LABEL: name})} != {number(value)}" for name, value in bounds.items()
-    )
+    stored = {name: scope.series(records.THRESHOLD, **{NAME_LABEL: name}) for name in bounds}
+    # What is no number is unequal to everything, itself too.
+    differ = "\nor ".join(f"({stored[name]} == {stored[name]}) != {number(value)}" for name, value in bounds.items())
     return Alert(
         name=NAME,
         queue=scope.queue,
@@ -30,6 +30,7 @@ def build(scope: Scope) -> Alert:
         when="a threshold in force differs from the one that these rules have",
         expression=guarded(differ),
         for_s=max(scope.timing.for_s, _FOR_S),
+        keep_firing_for_s=scope.timing.keep_s,
         severity=Severity.TICKET,
         action=SluicegateAction.OBSERVE,
         summary=f"The controller of queue {scope.queue} and these alerts go by different thresholds.",
