@@ -6,7 +6,7 @@ A history is a healthy queue with episodes in it, in which some of its figures a
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,6 +23,8 @@ from sluicegate.telemetry import QUEUE_LABEL
 DAY_S = 86_400
 # When each evaluation of a history is after its scrape.
 EVALUATED_AFTER_S = 0.3
+# The value of a figure at so many seconds from the history's start.
+Course = Callable[[float], float]
 _RECORD_OF = {record.metric: record for record in RECORDS}
 
 
@@ -39,13 +41,14 @@ class Episode:
 class Recording:
     """Hold a history: how long, of whose settings, what happened, and what else it is `before` anything happens.
 
-    `gaps` are times in which nothing was scraped or evaluated.
+    `drawn` figures have a course of their own; `gaps` are times in which nothing was scraped or evaluated.
     """
 
     settings: Settings
     lasts_s: float
     episodes: tuple[Episode, ...] = ()
     before: Mapping[str, Signal | None] = field(default_factory=dict)
+    drawn: Mapping[str, Course] = field(default_factory=dict)
     gaps: tuple[tuple[float, float], ...] = ()
     with_records: bool = True
     with_metrics: bool = False
@@ -54,7 +57,7 @@ class Recording:
         """Write it in the OpenMetrics format, from a Unix time on."""
         scope = Scope(self.settings)
         # Timestamps grow by a second a second from the same zero as those of the samples.
-        usual = {**healthy(scope), **self.before}
+        usual = {**healthy(scope), **self.before, **dict.fromkeys(self.drawn, Signal(0))}
         changed = {key for episode in self.episodes for key in episode.situation}
         with path.open("w", encoding="utf-8") as file:
             for name, keys in _by_metric([*usual, *(changed - usual.keys())]).items():
@@ -92,7 +95,11 @@ class Recording:
                 yield self._samples(f"{record.name}{labels}", key, usual, from_s, EVALUATED_AFTER_S)
 
     def _samples(self, series: str, key: str, usual: Situation, from_s: float, after_s: float) -> Iterator[str]:
+        course = self.drawn.get(key)
         for at_s in self._instants():
+            if course is not None:
+                yield f"{series} {course(at_s):.12g} {from_s + at_s + after_s:.3f}\n"
+                continue
             signal = usual.get(key)
             for episode in self.episodes:
                 if episode.from_s <= at_s < episode.to_s and key in episode.situation:
