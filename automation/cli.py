@@ -14,6 +14,7 @@ from automation.api import start_arguments
 from automation.cli_audit import app as audit
 from automation.cli_limits import kill_switch, limits, reset_breaker
 from automation.cli_people import RunId, abort, approve, found, hold, resume
+from automation.cli_report import REPORT_EXAMPLE, report
 from automation.following import follow
 from automation.sentences import history_lines, opening_said, run_row
 from automation.service import Automation, runbooks_in_force
@@ -149,4 +150,5 @@ app.command(epilog="Example: sluicegate automation abort --as ann --reason 'wron
 app.command(epilog="Example: sluicegate automation kill-switch on --as ann --reason 'maintenance'")(kill_switch)
 app.command(epilog="Example: sluicegate automation reset-breaker --as ann --reason 'the rule is mended'")(reset_breaker)
 app.command(epilog="Example: sluicegate automation limits --json")(limits)
+app.command(epilog=REPORT_EXAMPLE)(report)
 app.add_typer(audit, name="audit")

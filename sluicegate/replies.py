@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -326,6 +327,18 @@ class GateLogEntry:
             note=body["note"],
             figures=body["figures"],
         )
+
+    @property
+    def seen(self) -> Mapping[str, float | None]:
+        """Give the figures that the move was decided by; empty where it was decided by none, or they make no sense."""
+        try:
+            body = json.loads(self.figures)
+        except ValueError:
+            return {}
+        if not isinstance(body, dict):
+            return {}
+        numbers = {name: value for name, value in body.items() if isinstance(value, int | float | None)}
+        return {name: None if value is None else float(value) for name, value in numbers.items()}
 
 
 @dataclass(frozen=True, slots=True)
