@@ -14,8 +14,9 @@ SETTINGS = (
     " for name, value in pairs({ provider_window_ms = 30000, canary_timeout_ms = 70, fix_timeout_ms = 90,"
     " ramp_step_ms = 20, gate_timeout_ms = 40, burn_down_max_ms = 50, margin_ms = 4, final_retention_ms = 9000,"
     " failed_retention_ms = 9000 }) do q.s.timings[name] = value end"
-    " q.s.max_pending = 10 q.s.thresholds = { recovered_age_p95_seconds = 15, recovered_slack_p10_seconds = 15,"
-    " reject_age_p95_seconds = 20, reject_slack_p10_seconds = 5, drain_min_failed = 2, sample_min_calls = 20,"
+    " q.s.max_pending, q.s.backlog_limit = 10, 0"
+    " q.s.thresholds = { recovered_age_p95_seconds = 15, recovered_slack_p10_seconds = 15,"
+    " drain_age_p95_seconds = 25, reject_age_p95_seconds = 20, reject_slack_p10_seconds = 5, drain_min_failed = 2, sample_min_calls = 20,"
     " sample_min_failed = 5, drain_provider_5xx_rate = 0.05, drain_provider_timeout_rate = 0.1 }"
     " q.s.classes = { c = { deadline_ms = 1000, cost_class = '-', canary = '{}' } } "
 )
@@ -52,3 +53,9 @@ def recovering(client: Any, **fields: Any) -> None:
     """Write a gate in a live recovery."""
     stands(client, **{"drain_state": "recovering", "green": "1", "canary_ok": "2"} | fields)
     run(client)
+
+
+OPENING: dict[str, Any] = {
+    "runbook": "drain-and-recover", "trigger": "webhook", "run": "new", "actor": "am", "reason": "r", "confirmed": True,
+    "digest": "", "episode": "",
+}  # fmt: skip

@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.function_values import worth
 from tests.gate_frame import FRAME, NOW_MS, gate, run
+from tests.run_frame import asked, raw, recovering, stands
 
 
 def lead(client: Any, who: str = "me", **lock: Any) -> dict[str, Any]:
@@ -91,10 +92,9 @@ def test_each_soon_return_doubles_the_dwell_up_to_its_most(client: Any) -> None:
     assert dwell(client, dwell_ms=70, left_reject_at=NOW_MS - 60) == ("140", "1")
     assert dwell(client, dwell_ms=140, left_reject_at=NOW_MS) == ("160", "1")
     assert client.hmget("control:gate", "drain_state", "ok_since") == ["reject_new", "0"]
-    assert (
-        worth(client, f"{FRAME} q.now = 50 local g = {{ left_reject_at = 0, dwell_ms = 1 }} return g.left_reject_at")
-        == 0
-    )
+    gate(client, dwell_ms=70)
+    young = "q.now = 50 local g = G.read(q) G.enter_reject(q, g, { reason = 'r', actor = 'a' }) return g.dwell_ms"
+    assert worth(client, f"{FRAME} {young}") == 100
 
 
 def left(client: Any, stale: str = "false", **fields: Any) -> bool:
@@ -201,3 +201,49 @@ def test_who_leads_no_more_decides_nothing_and_damage_is_answered(client: Any) -
     answer, state = decided(client, "action = 'drain'", pin="odd")
     assert answer == {"answer": "unreadable", "drain_state": "drain", "epoch": "7"}
     assert (state[2], client.hget("run:r", "state")) == (str(NOW_MS - 5), "lost")
+
+
+def test_a_decision_to_roll_back_needs_duplicates_and_a_ramp_s_reject_is_its_rollback(client: Any) -> None:
+    client.hset("control:duplicates", "confirmed", 1)
+    answer, state = decided(client, "action = 'roll_back', audit_run_id = 'audit'")
+    assert (answer["answer"], state[:2], client.get("lock:run")) == ("moved", ["drain", "rolled_back"], "audit")
+    client.flushall()
+    run(client)
+    answer, state = decided(client, "action = 'reject_new'", ramp="10")
+    assert (answer["answer"], state[:2]) == ("moved", ["drain", "rolled_back"])
+
+
+def test_a_tick_adopts_and_ends_what_is_overdue_only_for_whoever_leads(client: Any) -> None:
+    for fence, edits, rolled_back in (("0", "hand_edit", "drain"), ("1", "", "recovering")):
+        stands(client)
+        client.set("drain_state", "drain")
+        body = asked(client, "tick", {"fence": fence})
+        assert (body["led"], client.hget("control:gate", "pin")) == (fence == "0", edits)
+        recovering(client, limit_at=NOW_MS - 11)
+        asked(client, "tick", {"fence": fence})
+        assert client.hget("control:gate", "drain_state") == rolled_back
+    recovering(client, limit_at=NOW_MS - 11, since="x")
+    asked(client, "tick", {"fence": "0"})
+    assert client.hget("control:gate", "drain_state") == "recovering"
+
+
+def test_a_gate_opens_only_on_the_figures_of_its_own_epoch(client: Any) -> None:
+    for epoch, answer in (("7", "moved"), ("6", "unchanged")):
+        gate(client, drain_state="reject_new", ok_since=NOW_MS - 100)
+        raw(client, "reject_new")
+        ask = {"action": "admit", "reason": "r", "exit_ok": True, "fence": "0", "epoch": epoch}
+        assert asked(client, "move_gate", ask)["answer"] == answer
+
+
+def test_data_that_fell_behind_closes_and_what_cannot_be_read_ends_all_runs(client: Any) -> None:
+    beside = {"id": "b", "runbook": "look", "trigger": "t", "actor": "a", "reason": "r"}
+    packed = ", ".join(f"{name} = '{value}'" for name, value in beside.items())
+    ask = {"action": "hold", "reason": "r", "exit_ok": False, "fence": "0", "epoch": "7"}
+    for more, damage, answer, state, pin in (
+        ("", {}, "unchanged", "running", ""), ("q.seen = 8", {}, "moved", "lost", "control_data_lost"),
+        ("", {"since": "x"}, "unreadable", "lost", ""),
+    ):  # fmt: skip
+        stands(client, **damage)
+        worth(client, f"{FRAME} R.create_beside(q, {{ {packed} }}) return 1")
+        assert asked(client, "move_gate", ask, more)["answer"] == answer
+        assert (client.hget("run:b", "state"), client.hget("control:gate", "pin")) == (state, pin)

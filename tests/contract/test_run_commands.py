@@ -7,17 +7,12 @@ from typing import Any
 import pytest
 
 from tests.gate_frame import NOW_MS, run
-from tests.run_frame import NEXT_FENCE, asked, recovering, stands, step
-
-OPEN = {
-    "runbook": "drain-and-recover", "trigger": "webhook", "run": "new", "actor": "am", "reason": "r", "confirmed": True,
-    "digest": "", "episode": "",
-}  # fmt: skip
+from tests.run_frame import NEXT_FENCE, OPENING, asked, recovering, stands, step
 
 
 def opened(client: Any, more: str = "", **changes: Any) -> tuple[str, str]:
     """Ask for a run, and give the answer and why."""
-    answer = asked(client, "open_run", OPEN | changes, more)
+    answer = asked(client, "open_run", OPENING | changes, more)
     return answer["answer"], answer["why"]
 
 
@@ -67,7 +62,7 @@ def test_a_refusal_pins_a_gate_that_is_in_drain_and_moves_no_other(client: Any) 
 
 def test_what_holds_over_all_queues_is_asked_for_apart(client: Any) -> None:
     stands(client)
-    assert asked(client, "open_run", OPEN | {"permit": "ask"})["limits"] == {
+    assert asked(client, "open_run", OPENING | {"permit": "ask"})["limits"] == {
         "limit": 2,
         "storm_queues": 5,
         "storm_ms": 300_000,

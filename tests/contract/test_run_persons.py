@@ -102,7 +102,9 @@ def held(client: Any, command: str, **arguments: Any) -> dict[str, Any]:
 
 def test_a_hold_lasts_as_long_as_asked_and_no_longer_than_it_may(client: Any) -> None:
     recovering(client, limit_at=NOW_MS + 5)
-    assert held(client, "resume") == {"answer": "unchanged"}
+    for none in ("x", "0"):
+        client.hset("run:r", "held_until", none)
+        assert held(client, "resume") == {"answer": "unchanged"}
     for ms, most, lasts in ((5, None, 5), (0, None, 1_800_000), (0, 9, 9), (10, 9, 9), (9, 9, 9)):
         more = "" if most is None else f"q.s.timings.hold_max_ms = {most}"
         answer = asked(client, "hold", {"run": "r", "actor": "ada", "reason": "why", "ms": ms}, more)
@@ -133,3 +135,18 @@ def test_only_a_live_recovery_of_that_name_is_held(client: Any) -> None:
     assert held(client, "resume") == {"answer": "gone"}
     client.hset("control:gate", "since", "x")
     assert held(client, "hold", ms=1) == {"answer": "unreadable"}
+
+
+def test_a_hold_without_a_limit_leaves_none_and_a_damaged_start_takes_no_time(client: Any) -> None:
+    for limit_at in (0, 5):
+        recovering(client, limit_at=limit_at)
+        client.hset("run:r", mapping={"held_until": NOW_MS + 9, "held_since": "x"})
+        assert held(client, "resume") == {"answer": "moved"}
+        assert client.hget("run:r", "step_held_ms") == "0"
+        assert client.hget("control:gate", "limit_at") == str(limit_at)
+        client.hset("run:r", mapping={"held_until": NOW_MS + 9, "held_since": NOW_MS - 3})
+        assert held(client, "resume") == {"answer": "moved"}
+        assert client.hget("control:gate", "limit_at") == str(limit_at and limit_at + 3)
+    client.hset("run:r", "held_since", NOW_MS - 3)
+    held(client, "hold", ms=1)
+    assert client.hget("run:r", "held_since") == str(NOW_MS), "of a hold that was let go"

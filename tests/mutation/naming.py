@@ -8,6 +8,8 @@ import re
 
 import pytest
 
+# What asks the library's source itself (tests/function_values.py, tests/run_frame.py).
+_ASKS = {"value_of", "worth", "asked"}
 # What is called, what pcall is given, and what is of one of the library's tables.
 _CALLED = re.compile(r"\b[A-Za-z_]\w*\.\w+|(?<=pcall\()\w+|\b\w+(?=\()")
 
@@ -25,7 +27,7 @@ def functions_named(item: pytest.Item) -> set[str]:
     """
     assert isinstance(item, pytest.Function)
     module = vars(item.module)
-    if not {"value_of", "worth"} & module.keys():
+    if not _ASKS & module.keys():
         return set()
     source = inspect.getsource(item.function)
     helpers = [module[word] for word in set(re.findall(r"\w+", source)) if inspect.isfunction(module.get(word))]
