@@ -16,8 +16,9 @@ SETTINGS = (
     " failed_retention_ms = 9000 }) do q.s.timings[name] = value end"
     " q.s.max_pending, q.s.backlog_limit = 10, 0"
     " q.s.thresholds = { recovered_age_p95_seconds = 15, recovered_slack_p10_seconds = 15,"
-    " drain_age_p95_seconds = 25, reject_age_p95_seconds = 20, reject_slack_p10_seconds = 5, drain_min_failed = 2, sample_min_calls = 20,"
-    " sample_min_failed = 5, drain_provider_5xx_rate = 0.05, drain_provider_timeout_rate = 0.1 }"
+    " drain_age_p95_seconds = 25, reject_age_p95_seconds = 20, reject_slack_p10_seconds = 5,"
+    " drain_min_failed = 2, sample_min_calls = 20, sample_min_failed = 5, drain_provider_5xx_rate = 0.05,"
+    " drain_provider_timeout_rate = 0.1 }"
     " q.s.classes = { c = { deadline_ms = 1000, cost_class = '-', canary = '{}' } } "
 )
 

@@ -259,7 +259,8 @@ function G.roll_back_run(q, g, rollback_reason, why)
   G.move(q, g, from, why)
 end
 
--- Adopt a tightening hand edit as actor `hand`, pinned; write back any other. Returns whether the gate moved.
+-- Adopt a tightening hand edit as actor `hand`, pinned; write back any other. Returns whether the gate moved; what is in
+-- hand is then the gate as it was stored.
 function G.adopt(q, g)
   if not G.readable(g) then return false end
   local expected = g.drain_state == 'admit' and 'open' or 'closed'

@@ -118,8 +118,9 @@ end
 function R.revoke(q, run, state, rollback_reason, why)
   R.count_step(q, run, 'rolled_back')
   run.fence, run.state, run.rollback_reason = R.next_fence(q, run), state, rollback_reason
-  redis.call('HSET', q.p .. 'run:' .. run.id, 'fence', run.fence, 'state', state, 'rollback_reason', rollback_reason or '',
-    'owner', '', 'lease_end', '0')
+  run.owner, run.lease_end = '', '0'
+  redis.call('HSET', q.p .. 'run:' .. run.id, 'fence', run.fence, 'state', state, 'rollback_reason', rollback_reason,
+    'owner', run.owner, 'lease_end', run.lease_end)
   R.journal(q, run.id, { seq = run.step, verb = run.verb, phase = 'rolled_back', actor = why.actor,
     text = rollback_reason .. ': ' .. (why.note or why.reason) })
   R.tell(q, 'rolled_back', { run = run.id, runbook = run.runbook, actor = why.actor, reason = rollback_reason,

@@ -155,7 +155,6 @@ function commands.move_gate(q)
     return { answer = 'unreadable', drain_state = 'drain', epoch = digits(g.epoch) }
   else
     local adopted = G.adopt(q, g)
-    if adopted then g = G.read(q) end
     before = g.epoch
     G.write_decision(q, q.a.action, q.a.reason, q.a.figures)
     apply_action(q, g, adopted or q.a.epoch ~= digits(g.epoch), why)

@@ -29,7 +29,7 @@ end
 local function recovery_of(q)
   local g = G.read(q)
   if not G.readable(g) then return g, 'unreadable' end
-  if G.adopt(q, g) then g = G.read(q) end
+  G.adopt(q, g)
   if not G.recovery_live(g) or g.run.id ~= q.a.run then return g, 'gone' end
   return g, nil
 end

@@ -116,7 +116,7 @@ end
 function commands.order(q)
   local g = G.read(q)
   if g.stored == 'uninitialised' or not q.s then return { answer = 'unreadable', drain_state = 'drain', epoch = '0' } end
-  if G.adopt(q, g) then g = G.read(q) end
+  G.adopt(q, g)
   if g.stored == 'unreadable' and REPAIRS[q.a.order] then G.repair(q, g) end
   local run = g.run and g.run.id or ''
   local answer, known = carry_out(q, g)

@@ -55,7 +55,7 @@ function commands.restore_begin(q)
   local clean = g.stored == 'uninitialised'
   local answer = g.restoring == a.restore and 'resumed' or clean and 'clean' or 'live'
   if a.dry or answer == 'resumed' then return { answer = answer, digest = q.s and settings_digest or '' } end
-  if clean then open_for_restore(q, g) elseif G.adopt(q, g) then g = G.read(q) end
+  if clean then open_for_restore(q, g) else G.adopt(q, g) end
   if clean or g.drain_state ~= 'drain' then g.since = q.now end
   G.close(q, g, 'restored', 'lost', { reason = 'restore_begun', actor = a.actor, note = a.reason })
   redis.call('HSET', q.p .. 'control:gate', 'restoring', a.restore)

@@ -60,7 +60,7 @@ end
 function commands.open_run(q)
   local g = G.read(q)
   if not G.readable(g) then return answer_run(g, 'unreadable', 'the gate is ' .. (g.behind and 'behind' or g.stored)) end
-  if G.adopt(q, g) then g = G.read(q) end
+  G.adopt(q, g)
   if g.run and g.run.id == q.a.run then return answer_run(g, 'moved') end -- the same request again
   if g.restoring then return answer_run(g, 'refused', 'a restore is not complete') end
   if not RUNBOOKS[q.a.runbook] then return R.open_beside(q, g) end
@@ -261,7 +261,7 @@ function commands.commit_step(q)
   if not G.readable(g) then return { answer = 'unreadable', epoch = digits(g.epoch) } end
   local last = hash_of(q.p .. 'run:' .. q.a.run)
   if last.request == q.a.request then return cjson.decode(last.response) end
-  if G.adopt(q, g) then g = G.read(q) end
+  G.adopt(q, g)
   local run, may = owned_run(q, g)
   if not run then
     count(q, 'fenced_steps')
@@ -379,7 +379,7 @@ function commands.kill_switch(q)
   if q.a.on then R.end_besides(q, 'aborted', { reason = 'kill_switch_on', actor = q.a.actor, note = q.a.reason }) end
   local g = G.read(q)
   if not G.readable(g) then return { answer = 'moved' } end
-  if G.adopt(q, g) then g = G.read(q) end
+  G.adopt(q, g)
   local why = { reason = q.a.on and 'kill_switch_on' or 'kill_switch_off', actor = q.a.actor, note = q.a.reason }
   if q.a.on and G.recovery_live(g) then
     G.roll_back_run(q, g, 'manual_operator_hold', why)

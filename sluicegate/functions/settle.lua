@@ -107,7 +107,7 @@ end
 function G.canary_result(q, job, passed, cause)
   write_indexes(q)
   local g = G.read(q)
-  if G.adopt(q, g) then g = G.read(q) end -- turning green is a move, and would write over a hand edit
+  G.adopt(q, g) -- turning green is a move, and would write over a hand edit
   local counts = G.readable(g) and g.drain_state == 'recovering' and not g.green and G.recovery_live(g)
     and job.window == g.window and job.canary == g.run.id
   count(q, passed and 'canaries_ok' or 'canaries_failed')

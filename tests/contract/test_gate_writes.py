@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.function_values import worth
 from tests.gate_frame import FRAME, NOW_MS, gate, run
 
@@ -101,6 +103,31 @@ def test_only_a_tightening_hand_edit_is_adopted_and_any_other_written_back(clien
         assert entry["note"].startswith(f"SET {wrote} was")
     client.delete("admission")
     assert worth(client, f"{FRAME} return G.adopt(q, G.read(q))") is False
+
+
+@pytest.mark.parametrize("runs", [False, True])
+@pytest.mark.parametrize(
+    ("stored", "state", "admission"),
+    [
+        ("admit", "drain", "open"), ("admit", "admit", "closed"), ("reject_new", "drain", "closed"),
+        ("drain", "admit", "open"), ("recovering", "drain", "closed"), ("recovering", "admit", "open"),
+        ("admit", "recovering", "open"),
+    ],
+)  # fmt: skip
+def test_after_an_adoption_the_gate_in_hand_is_the_one_that_was_stored(
+    client: Any, runs: bool, stored: str, state: str, admission: str
+) -> None:
+    fields = {"ramp": "10"} if stored == "admit" else {"green": "1"} if stored == "recovering" else {}
+    gate(
+        client, drain_state=stored, limit_at="9", ok_since="3", rollback_reason="canary_failed", pin_note="n", **fields
+    )
+    client.mset({"drain_state": state, "admission": admission})
+    if runs:
+        run(client, step_at="1", owner="me", lease_end="7")
+    body = "local g = G.read(q) local moved = G.adopt(q, g) return { moved, g, G.read(q) }"
+    moved, in_hand, stored_now = worth(client, f"{FRAME} {body}")
+    assert moved is True
+    assert in_hand == stored_now
 
 
 def test_a_close_says_why_where_it_pins(client: Any) -> None:
