@@ -32,3 +32,20 @@ def test_a_settings_file_that_is_missing_is_one_sentence(tmp_path: Path, capsys:
 
     assert dispatch(["dashboards", "generate", "--settings", str(missing), "--out", str(tmp_path)]) == 2
     assert capsys.readouterr().err.startswith(f"The settings file {missing} cannot be read")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--prometheus-url", "http://127.0.0.1:1"], 1, "Prometheus at 127.0.0.1:1 can't be reached"),
+        (["--prometheus-url", "prometheus:9090"], 2, "no address of an HTTP server"),
+        (["--prometheus-url", "http://127.0.0.1:1", "--since", "soon"], 2, "--since 'soon' is no time"),
+        (["--prometheus-url", "http://127.0.0.1:1", "--until", "1h", "--since", "5m"], 2, "is not before"),
+    ],
+)
+def test_a_picture_of_nothing_is_not_taken(
+    words: list[str], code: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert dispatch(["dashboards", "picture", "--out", str(tmp_path), *words]) == code
+    assert said in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
