@@ -34,8 +34,10 @@ SHOWS_NOTHING = {"Oldest unknown job"}
 
 @dataclass(frozen=True)
 class Degraded:
-    """Hold the report of the drill, and the way to what was recorded in it."""
+    """Hold how the drill ended and its report, and the way to what was recorded in it."""
 
+    code: int
+    output: str
     report: Path
     recorded: Recording
     settings: Settings
@@ -47,15 +49,15 @@ def degraded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Degraded]:
     """Run the drill once for all that look at it."""
     places = Places.below(tmp_path_factory.mktemp("degraded"))
     code, output = run(places, "--scenario", "provider-degradation", "--seed", "7", "--keep")
-    assert code == 0, output
-    assert "verdict: provider-degradation (fast) passed" in output
     (kept,) = places.left()
     report = places.reports / "latest"
     with recording(places.temporary / kept, report) as recorded:
-        yield Degraded(report, recorded, load(recorded.settings, {}), Prometheus(recorded.url))
+        yield Degraded(code, output, report, recorded, load(recorded.settings, {}), Prometheus(recorded.url))
 
 
 def test_provider_degradation_is_recovered_through_a_real_alert(degraded: Degraded) -> None:
+    assert degraded.code == 0, degraded.output
+    assert "verdict: provider-degradation (fast) passed" in degraded.output
     report = degraded.report
     figures = json.loads((report / "figures.json").read_text())
     states = [sample["drain_state"] for sample in figures["samples"]]
