@@ -1,4 +1,4 @@
-"""Answer HTTP: Alertmanager's webhook, runs, approvals, health and this process's own metrics."""
+"""Answer HTTP: Alertmanager's webhook, runs, approvals, the page, health and this process's own metrics."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from automation.bodies import read_body
 from automation.episodes import Episodes
 from automation.guard import Guard
 from automation.metrics import AutomationMetrics
-from automation.names import run_id
+from automation.page.routes import Page, add_page
 from automation.sentences import not_waiting_said
+from automation.starting import start_arguments
 from automation.webhook import SIGNED_PATHS, add_webhooks, count
 from runbooks.model import Runbook
 from runbooks.verbs.outside import found
@@ -80,7 +81,12 @@ NamedT = TypeVar("NamedT", bound=Named)
 
 
 def create_app(
-    store: Store, episodes: Episodes, runbooks: Mapping[str, Runbook], metrics: AutomationMetrics, access: Access
+    store: Store,
+    episodes: Episodes,
+    runbooks: Mapping[str, Runbook],
+    metrics: AutomationMetrics,
+    access: Access,
+    page: Page,
 ) -> ASGIApp:
     """Build the application behind its guard; it owns nothing and needs no start."""
     app = FastAPI(title="Sluicegate automation", redirect_slashes=False, docs_url=None, redoc_url=None)
@@ -88,6 +94,7 @@ def create_app(
     add_webhooks(app, episodes, access, metrics)
     _add_runs(app, store, runbooks)
     _add_health(app, store, metrics)
+    add_page(app, page)
     return Guard(app, access, SIGNED_PATHS, lambda path, code: count(metrics, path, code))
 
 
@@ -165,20 +172,6 @@ async def _aborted(store: Store, run: str, asked: Named) -> Response:
         return JSONResponse({"answer": ended}, status_code=404 if ended == "gone" else 200)
     answer = await asyncio.to_thread(store.order, "abort", asked.actor, asked.reason)
     return JSONResponse({"answer": answer.answer, "drain_state": answer.drain_state, "pin": answer.pin})
-
-
-def start_arguments(runbook: Runbook, actor: str, reason: str) -> dict[str, object]:
-    """Give what opens a run for a named person."""
-    return {
-        "runbook": runbook.name,
-        "trigger": "person",
-        "run": run_id(),
-        "actor": actor,
-        "reason": reason,
-        "confirmed": True,
-        "digest": runbook.digest,
-        "episode": "",
-    }
 
 
 async def _parsed(request: Request, kind: type[NamedT]) -> NamedT | JSONResponse:

@@ -10,7 +10,6 @@ from typing import Annotated
 
 import typer
 
-from automation.api import start_arguments
 from automation.cli_audit import app as audit
 from automation.cli_limits import kill_switch, limits, reset_breaker
 from automation.cli_people import RunId, abort, approve, found, hold, resume
@@ -18,6 +17,7 @@ from automation.cli_report import REPORT_EXAMPLE, report
 from automation.following import follow
 from automation.sentences import history_lines, opening_said, run_row
 from automation.service import Automation, runbooks_in_force
+from automation.starting import start_arguments
 from sluicegate import logs
 from sluicegate.console import (
     Actor,

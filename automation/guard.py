@@ -1,4 +1,8 @@
-"""Stand before every page: nothing is read, let alone parsed, of a request whose caller is not known."""
+"""Stand before every page: nothing is read, let alone parsed, of a request whose caller is not known or may not ask.
+
+A browser sends the password that it knows along with whatever another site has it post, so where a post comes from is
+asked of all of them.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from automation.access import Access, Answer
+from automation.callers import READS, Caller, foreign, is_rebindable, needed
 from automation.signature import SIGNATURE_HEADER
+from sluicegate.web.roles import Role
 
 # What a probe and a scraper may see without a token; passwords are asked of everybody, as the exporters do.
 _OPEN_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
@@ -34,7 +40,7 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return  # nothing else is served
-        refusal = await self._refusal(scope)
+        refusal = self._foreign(scope) or await self._refusal(scope)
         if refusal is not None:
             self._refused(scope["path"], refusal.status_code)
         own = self._access.config.headers
@@ -48,20 +54,41 @@ class Guard:
 
         await (refusal or self._app)(scope, receive, with_headers if own else send)
 
-    async def _refusal(self, scope: Scope) -> Response | None:
-        access = self._access
-        if not access.guarded or (scope["path"] in _OPEN_PATHS and not access.config.users):
+    def _foreign(self, scope: Scope) -> Response | None:
+        """Refuse what another site had a browser send."""
+        if scope["method"] in READS:
             return None
         headers = Headers(scope=scope)
-        if access.secrets and scope["path"] in self._signed_paths and SIGNATURE_HEADER in headers:
+        why = foreign(headers)
+        if why:
+            return _said(403, f"This was sent by another site: {why}. Nothing was changed.", {})
+        if not self._access.guarded and "origin" in headers and is_rebindable(headers.get("host", "")):
+            said = "Without passwords a browser may act here under an IP address or localhost only, not under a name."
+            return _said(403, said, {})
+        return None
+
+    async def _refusal(self, scope: Scope) -> Response | None:
+        access = self._access
+        headers = Headers(scope=scope)
+        if scope["path"] in _OPEN_PATHS and not access.config.users:
             return None
-        address = scope["client"][0] if scope.get("client") else ""
-        answer = await access.judge(headers.get("authorization"), address)
-        if answer is Answer.RIGHT:
+        signed = bool(access.secrets) and scope["path"] in self._signed_paths and SIGNATURE_HEADER in headers
+        if access.guarded and not signed:
+            address = scope["client"][0] if scope.get("client") else ""
+            answer = await access.judge(headers.get("authorization"), address)
+            if answer is Answer.BUSY:
+                return _said(503, "Too many passwords are being checked.", {"Retry-After": "2"})
+            if answer is not Answer.RIGHT:
+                return self._unknown(answer)
+        caller = Caller(role=Role.NOTIFY) if signed else access.caller(headers.get("authorization"))
+        scope["state"] = {**scope.get("state", {}), "caller": caller}
+        role = needed(scope["method"], scope["path"])
+        if scope["path"] in _OPEN_PATHS or caller.role.allows(role):
             return None
-        if answer is Answer.BUSY:
-            return _said(503, "Too many passwords are being checked.", {"Retry-After": "2"})
-        asks = f"Bearer {_REALM}" + (f', Basic {_REALM}, charset="UTF-8"' if access.config.users else "")
+        return _said(403, f"This needs the role {role}, and yours is {caller.role}. Nothing was changed.", {})
+
+    def _unknown(self, answer: Answer) -> Response:
+        asks = f"Bearer {_REALM}" + (f', Basic {_REALM}, charset="UTF-8"' if self._access.asks_names else "")
         said = "This needs `Authorization: Bearer TOKEN`." if answer is Answer.MISSING else "The credentials are wrong."
         return _said(401, said, {"WWW-Authenticate": asks})
 

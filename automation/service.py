@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import structlog
@@ -21,6 +21,8 @@ from automation.metrics import AutomationMetrics
 from automation.notices.telling import telling
 from automation.opening import Opening
 from automation.outbox import Outbox
+from automation.page.feed import Feed
+from automation.page.routes import Page
 from automation.preflight import weaknesses
 from runbooks.context import Context
 from runbooks.library import load_all
@@ -87,6 +89,9 @@ class Automation:
         ]
         self._parts.append(Loop("audit", _NOTE_AUDIT_S, self._note_audit))
         self._parts += telling(self._board, controller, settings, clock, self._metrics)
+        self._feed = Feed(self._store, settings.automation.page)
+        self._parts.append(self._feed)
+        self._page = Page(self._store, self._feed, self._runbooks, settings)
         if settings.reconcile.automatic:
             self._parts.append(_reconciling(self._store, settings))
 
@@ -97,8 +102,9 @@ class Automation:
             port = bound.getsockname()[1]
             if not self._access.guarded and self._access.web is None and not is_loopback(own.host):
                 log.warning("automation_unguarded", host=own.host, unblock="set automation.token_file")
-            app = create_app(self._store, self._episodes, self._runbooks, self._metrics, self._access)
+            app = create_app(self._store, self._episodes, self._runbooks, self._metrics, self._access, self._page)
             server = _Server(_config(app), self._access.web, self._access.renewals)
+            server.leaving = self._feed.end
             loop = asyncio.get_running_loop()
             loop.set_default_executor(ThreadPoolExecutor(_THREADS, thread_name_prefix="store"))
             for number in (signal.SIGINT, signal.SIGTERM):
@@ -162,7 +168,12 @@ def _config(app: ASGIApp) -> uvicorn.Config:
 class _Server(FollowingServer):
     """Leave signals to the one who started the server."""
 
+    leaving: Callable[[], None] | None = None
+
     def leave(self) -> None:
+        """Stop serving; `leaving` is called first, for streams that would otherwise never end."""
+        if self.leaving is not None:
+            self.leaving()
         self.should_exit = True
 
     def install_signal_handlers(self) -> None:

@@ -76,9 +76,11 @@ def by_ledger(store: Store, job_id: str) -> Reconciled:
     )
 
 
-def by_person(store: Store, job_id: str, verdict: Verdict, *, actor: str, reason: str) -> Reconciled:
-    """Carry out a named person's word on an unknown or blocked job."""
-    return Reconciled(*store.reconcile(job_id, verdict, actor=actor, reason=reason, source="person"))
+def by_person(
+    store: Store, job_id: str, verdict: Verdict, *, actor: str, reason: str, fence: str | None = None
+) -> Reconciled:
+    """Carry out a named person's word on an unknown or blocked job, with `fence` on no later start than that one."""
+    return Reconciled(*store.reconcile(job_id, verdict, actor=actor, reason=reason, source="person", fence=fence))
 
 
 def _effects(store: Store, job_class: str) -> Effects:

@@ -12,6 +12,11 @@ from sluicegate.telemetry import RunView
 _TRUE_AT = {"fix": "the fault is gone", "canary": "you know that the path works", "approve": "the keys are audited"}
 
 
+def true_at(step: str) -> str:
+    """Give what a person's word at a step says to be true."""
+    return _TRUE_AT.get(step, "you have looked")
+
+
 def run_unblocks(run: RunView, waits: WaitsForPerson | None) -> Iterator[str]:
     """Say how a live run goes on or ends; to open without its proof comes last."""
     last = f"Last, `{remedies.GATE_OPEN_END_RUN}` ends it and opens at once, without canaries."
@@ -21,7 +26,7 @@ def run_unblocks(run: RunView, waits: WaitsForPerson | None) -> Iterator[str]:
         return
     if waits is not None:
         word = f"`{remedies.approve(run.run_id, waits.step)}`"
-        yield f"Run {run.run_id} goes on by your word, once {_TRUE_AT.get(waits.step, 'you have looked')}: {word}."
+        yield f"Run {run.run_id} goes on by your word, once {true_at(waits.step)}: {word}."
     else:
         yield f"Run {run.run_id} moves the gate: `sluicegate automation show {run.run_id}` says where it is."
     yield f"`{remedies.abort(run.run_id)}` ends it, closed and pinned."

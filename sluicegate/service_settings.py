@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 
 from sluicegate.notice import NoticeKind
 from sluicegate.section import NAME, Section, seconds
+from sluicegate.web.roles import Role
 
 
 class WorkerSettings(Section):
@@ -142,6 +143,16 @@ class WeakServer(StrEnum):
     REFUSE = "refuse"  # none is opened that no named person asked for
 
 
+class PageSettings(Section):
+    """Set the page of the automation service: how often it reads the queue, how far back it plots, who may watch."""
+
+    read_every_s: float = Field(
+        default=0.5, ge=0.1, le=10, description="How often it reads the queue, for all who watch."
+    )
+    plot_s: float = Field(default=600, ge=10, le=86_400, description="How far back its plots go; kept in memory.")
+    watchers: int = Field(default=100, ge=1, le=10_000, description="Live pages at once; more are answered 503.")
+
+
 class AutomationSettings(ListenSettings):
     """Set the automation service: where it listens, who may call it, and how the path is fixed."""
 
@@ -162,6 +173,13 @@ class AutomationSettings(ListenSettings):
         default=WeakServer.WARN,
         description="On a server that keeps no file, or evicts: open runs all the same (warn), or by name (refuse).",
     )
+    roles: dict[str, Role] = Field(
+        default_factory=dict,
+        description="Role of each name in basic_auth_users: notify, view, operate or approve. Once any is set, a name "
+        "without one is notify; without this, all are approve.",
+    )
+    token_role: Role = Field(default=Role.APPROVE, description="Role of who shows the token.")
+    page: PageSettings = PageSettings()
     fix: FixSettings = FixSettings()
     runbook_dir: Path | None = Field(
         default=None, description="Folder of runbooks of your own; one of a shipped one's name takes its place."
@@ -192,6 +210,12 @@ class AutomationSettings(ListenSettings):
         for name in self.receivers:
             if not re.fullmatch(NAME, name):
                 raise ValueError(f"receiver {name!r} must match {NAME}")
+        return self
+
+    @model_validator(mode="after")
+    def _check_roles(self) -> Self:
+        if self.roles and self.web_config_file is None:
+            raise ValueError("roles are set and no web_config_file: without passwords nobody has a name")
         return self
 
 

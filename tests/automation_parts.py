@@ -17,13 +17,13 @@ from typing import Any, Self
 import pytest
 import redis
 
-from automation.api import start_arguments
 from automation.controller import Controller
 from automation.episodes import Episodes
 from automation.executor import Executor
 from automation.metrics import AutomationMetrics
 from automation.opening import Opening
 from automation.service import runbooks_in_force
+from automation.starting import start_arguments
 from drill.server import ServerKind
 from sluicegate.all_queues import AllQueues
 from sluicegate.clock import SystemClock

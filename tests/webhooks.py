@@ -15,6 +15,8 @@ import uvicorn
 
 from automation.access import Access
 from automation.api import create_app
+from automation.page.feed import Feed
+from automation.page.routes import Page
 from automation.webhook import WEBHOOK_PATH
 from sluicegate.listening import listen
 from sluicegate.service_settings import AutomationSettings
@@ -44,11 +46,15 @@ async def served(
 
     `trusting` is the client's side of TLS; its certificate may be in it.
     """
-    access = Access(AutomationSettings(token=token, **settings))
-    app = create_app(parts.store, parts.episodes, RUNBOOKS, parts.metrics, access)
+    own = AutomationSettings(token=token, **settings)
+    access = Access(own)
+    feed = Feed(parts.store, own.page)
+    page = Page(parts.store, feed, RUNBOOKS, parts.settings)
+    app = create_app(parts.store, parts.episodes, RUNBOOKS, parts.metrics, access, page)
     config = uvicorn.Config(app, log_config=None, lifespan="off", timeout_graceful_shutdown=1)
     server = FollowingServer(config, access.web, access.renewals)
     bound = listen("127.0.0.1", 0, "the test's service")
+    await feed.start()
     task = asyncio.create_task(server.serve(sockets=[bound]))
     scheme = "http" if access.web is None or access.web.context is None else "https"
     try:
@@ -57,6 +63,7 @@ async def served(
         async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=10, verify=trusting or True) as client:
             yield client
     finally:
+        await feed.stop()
         server.should_exit = True
         await task
         bound.close()

@@ -13,10 +13,10 @@ import pytest
 import yaml
 
 import automation.outside
-from automation.api import start_arguments
 from automation.executor import Executor
 from automation.metrics import AutomationMetrics
 from automation.outbox import Outbox
+from automation.starting import start_arguments
 from runbooks import library
 from runbooks.context import Context
 from runbooks.document import parse_document
