@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-pytest_plugins = ["tests.servers", "tests.queues"]
+pytest_plugins = ["tests.servers", "tests.queues", "tests.week"]
 
 
 # Files whose tests share what is long in the making stay in one process, so that it is made once. (xdist's own groups
@@ -16,7 +16,7 @@ pytest_plugins = ["tests.servers", "tests.queues"]
 TOGETHER = {
     **dict.fromkeys(("conditions", "exploration", "left_out_rules", "liveness", "processes"), "explored"),
     **dict.fromkeys(("gate_readings", "gate_rows"), "table"),
-    "backtest_prometheus": "week",
+    **dict.fromkeys(("backtest_prometheus", "tune_one_threshold"), "week"),
     "recorded_drill": "degraded",
     "wheel": "built",
 }

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-import redis
 import yaml
 
 from dashboards.generate import dashboards
@@ -19,24 +16,19 @@ from dashboards.plotted import Plotter
 from drill.children import Children
 from drill.monitoring import Prometheus as Server
 from drill.monitoring import PrometheusOptions
-from drill.server import QueueServer
 from rules.backtest.history import History, Inputs
 from rules.backtest.replay import Holding, replay
 from rules.cases import Signal
-from rules.difference import with_values
 from rules.scope import Scope, Timing
-from rules.situations import gate, jobs
 from sluicegate import records, telemetry
 from sluicegate.__main__ import dispatch
 from sluicegate.errors import PrometheusFailed
-from sluicegate.gate import DrainState
 from sluicegate.prometheus import Prometheus
 from sluicegate.records import AlertName
-from sluicegate.settings import Settings, default_settings
-from sluicegate.store import Store
-from tests.cli.test_readme import REPOSITORY, commands, is_quick
+from sluicegate.settings import default_settings
 from tests.queues import wait_until
-from tests.recorded import DAY_S, Episode, Recording, by_the_minute, serve
+from tests.recorded import DAY_S, Recording, by_the_minute, serve
+from tests.week import AGED_S, CLOSED_S, MISSED_S, WEEK_S, Week, served
 
 EVERY_S = 0.25
 EVALUATIONS = 24
@@ -118,61 +110,6 @@ def compare(history: History, prometheus: Prometheus, begun_ms: int, until_ms: i
         assert ours == theirs, HOLDINGS[number]
         seen += len(theirs)
     assert seen >= len(HOLDINGS) * EVALUATIONS / 2, "there was something to compare"
-
-
-MISSED = f'{telemetry.CLASS_DEADLINE_OUTCOMES_TOTAL}{{class="lint",outcome="missed"}}'
-AGE = telemetry.QUEUE_AGE_P95_SECONDS
-BUSY = telemetry.WORKER_INFLIGHT
-WEEK_S = 7 * DAY_S
-# On the third day the queue ages for a while and nothing comes of it; on the fourth it ages until deadlines are missed;
-# on the fifth the gate closes in time; every morning the workers are busy for an hour.
-AGED_S, MISSED_S, CLOSED_S = 2 * DAY_S, 3 * DAY_S, 4 * DAY_S
-MORNINGS = [
-    Episode(day * DAY_S + 9 * 3600, day * DAY_S + 10 * 3600, {BUSY: Signal(6), jobs("running"): Signal(6)})
-    for day in range(7)
-]
-WEEK = (
-    *MORNINGS,
-    Episode(AGED_S, AGED_S + 1200, {AGE: Signal(130)}),
-    Episode(MISSED_S, MISSED_S + 1800, {AGE: Signal(200)}),
-    Episode(MISSED_S + 600, WEEK_S, {MISSED: Signal(5)}),
-    Episode(MISSED_S + 900, WEEK_S, {MISSED: Signal(12)}),
-    Episode(CLOSED_S, CLOSED_S + 600, {AGE: Signal(200)}),
-    Episode(CLOSED_S, CLOSED_S + 900, gate(DrainState.DRAIN)),
-)
-HEALTHY = {MISSED: Signal(0), BUSY: Signal(2), jobs("running"): Signal(2)}
-
-
-def settings_file(folder: Path, settings: Settings) -> Path:
-    path = folder / "sluicegate.yaml"
-    path.write_text(yaml.safe_dump(settings.model_dump(mode="json")), encoding="utf-8")
-    return path
-
-
-class Week:
-    """Hold a Prometheus with a week of history, and the way to replay it by the command line."""
-
-    def __init__(self, url: str, begins_s: float, settings: Path) -> None:
-        self.url, self.begins_s, self.settings = url, begins_s, settings
-
-    def words(self, *more: str) -> list[str]:
-        since, until = (f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(self.begins_s + at))}" for at in (0, WEEK_S))
-        where = ["--settings", str(self.settings), "--prometheus-url", self.url, "--since", since, "--until", until]
-        return [*more, *where]
-
-
-def served(children: Children, folder: Path, inputs: Inputs) -> Week:
-    settings = by_the_minute()
-    begins_s = time.time() // 60 * 60 - WEEK_S
-    of_metrics = inputs is Inputs.METRICS
-    recording = Recording(settings, WEEK_S, WEEK, HEALTHY, with_records=not of_metrics, with_metrics=of_metrics)
-    server = serve(children, recording, begins_s, name=f"week-of-{inputs}")
-    return Week(server.url, begins_s, settings_file(folder, settings))
-
-
-@pytest.fixture(scope="module")
-def week(session_children: Children, tmp_path_factory: pytest.TempPathFactory) -> Week:
-    return served(session_children, tmp_path_factory.mktemp("week"), Inputs.RECORDS)
 
 
 def pages(body: dict[str, Any], name: str, begins_s: float) -> list[tuple[int, int, bool]]:
@@ -263,55 +200,6 @@ def test_times_before_the_rules_were_loaded_are_read_from_the_exporters_metrics(
     history = History.find(asked, Scope(settings), round((begins_s - 3600) * 1000), round((begins_s + DAY_S) * 1000))
     assert history.inputs is Inputs.METRICS
     assert history.evaluations.instants[0] == begins_s * 1000, "nothing is told of the hour before the exporter"
-
-
-GUIDE = REPOSITORY / "docs" / "guides" / "tune-one-threshold.md"
-GUIDES_URL = "http://127.0.0.1:9090"
-TUNED = "thresholds.reject_age_p95_seconds=110"
-
-
-def test_a_lower_threshold_shows_what_it_would_have_changed(week: Week, capsys: pytest.CaptureFixture[str]) -> None:
-    assert dispatch(week.words("rules", "diff", "--set", TUNED, "--backtest", "--json")) == 0
-    body = json.loads(capsys.readouterr().out)["backtest"]
-    assert body["changes"] == [], "the age was never between the two"
-
-    words = week.words("rules", "diff", "--set", "thresholds.drain_age_p95_seconds=125", "--backtest", "--json")
-    assert dispatch(words) == 0
-    body = json.loads(capsys.readouterr().out)["backtest"]
-    (change,) = [one for one in body["changes"] if one["alert"] == AlertName.QUEUE_AGE_CRITICAL]
-    assert (change["effect"], change["for_nothing"]) == ("appears", True)
-    assert round((change["at"] - week.begins_s) / 60) == AGED_S // 60 + 1
-    assert (body["before"]["false_pages"], body["after"]["false_pages"]) == (0, 1)
-
-
-def test_the_guides_commands_run_in_the_guides_order(
-    week: Week,
-    redis_server: QueueServer,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    settings = by_the_minute().model_copy(update={"redis_url": redis_server.url})
-    tuned = with_values(settings, [TUNED])
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    with redis.Redis.from_url(redis_server.url) as client:
-        client.flushall()
-    contract = settings.contract
-    with closing(Store.connect(redis_server.url, settings.queue)) as store:
-        assert store.init_queue(contract.for_redis(), contract.digest(), "ann", "a test").answer == "moved"
-    settings_file(tmp_path, tuned).rename("tuned.yaml")
-    settings_file(tmp_path, settings)
-    found = [command for command in commands(GUIDE) if is_quick(command)]
-    assert len(found) >= 6
-    for command in found:
-        filled = {"NAME": "ann", "WHY": "a test", GUIDES_URL: week.url}
-        assert dispatch([filled.get(word, word) for word in command.words]) == 0, f"{command}: {capsys.readouterr()}"
-    said = capsys.readouterr().out
-    assert "contract.thresholds.reject_age_p95_seconds: 120 → 110" in said
-    assert "nothing would have fired otherwise" in said
-    made = {path.name for path in tmp_path.iterdir()}
-    assert {"week.svg", "monitoring"} <= made
 
 
 def test_the_panel_of_which_no_drill_has_a_case_shows_how_long_a_job_is_unknown(children: Children) -> None:
