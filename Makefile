@@ -8,7 +8,7 @@ GENERATED := rules/generated dashboards/generated docs/runbooks docs/reference
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup drill test slow gate-rows mutate-lua scenarios torture torture-queue bench-queue bench-overload bench-exporter check generate pictures lock fresh clean
+.PHONY: help setup drill test slow gate-rows mutate-lua scenarios torture torture-queue bench-queue bench-overload bench-exporter bench-webhook check generate pictures lock fresh clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,6 +76,9 @@ bench-overload: setup ## Measure five ways to admit at 2×, 4× and 8× capacity
 
 bench-exporter: setup ## Measure the exporter at up to 1 M pending jobs beside others, and write bench-results/exporter.json; ARGS="--short"
 	@$(BIN)/python -m bench.exporter_bench $(ARGS)
+
+bench-webhook: setup ## Measure the webhook: 1,000-alert bodies, posts/s beside a bare app, and how soon it closes a gate; ARGS=--short
+	@$(BIN)/python -m bench.webhook_bench $(ARGS)
 
 lock: ## Resolve pyproject.toml into requirements.lock; ARGS=--upgrade takes newer versions
 	@scripts/lock $(ARGS)

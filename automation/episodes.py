@@ -4,30 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import structlog
 
+from automation.looks import Due, Looks
 from automation.looping import Loop
 from automation.metrics import AutomationMetrics
-from automation.names import run_id
 from automation.opening import Opening
 from runbooks.alerts import Alert, Notification
-from runbooks.context import Context
 from runbooks.model import Runbook
-from runbooks.verdict import Verdict
 from sluicegate.errors import StoreError
 from sluicegate.remedies import QUEUE_INIT
-from sluicegate.replies import Episode
 from sluicegate.settings import Settings
-from sluicegate.telemetry import Telemetry
 
 log = structlog.get_logger(__name__)
 
 # A function call stays short, and so does the time until the sender has its answer: the loop looks at the rest.
 _ALERTS_A_CALL = 100
 _LOOKS_ON_ARRIVAL = 20
+_LOOK_WITHIN_S = 0.5
+_SORTED = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +48,9 @@ class Episodes:
         self, opening: Opening, settings: Settings, runbooks: Mapping[str, Runbook], metrics: AutomationMetrics
     ) -> None:
         self._store = opening.store
-        self._opening = opening
         self._settings = settings
         self._runbooks = runbooks
-        self._metrics = metrics
+        self._looks = Looks(opening, settings, runbooks, metrics)
         self._loop = Loop("episodes", settings.contract.timings.episode_look_s, self.look)
 
     async def start(self) -> None:
@@ -63,45 +60,39 @@ class Episodes:
         await self._loop.stop()
 
     async def receive(self, source: str, notification: Notification) -> Received:
-        """Keep a notification, then look at its episodes at once.
+        """Keep a notification, then look at its episodes with everybody else's.
 
-        Raises NotKept or StoreError where it cannot be kept; once it is, a look that fails is left to the loop.
+        Raises NotKept or StoreError where it cannot be kept; once it is, a look that fails, or takes long, is left to
+        the loop.
         """
         if notification.truncated:
             log.warning("webhook_truncated", group=notification.group, left_out=notification.truncated)
         wanted = [(alert, runbook) for alert in notification.alerts if (runbook := self._asked_for(alert))]
-        event, fresh = await self._keep(source, notification.group, [_arguments(alert, book) for alert, book in wanted])
+        event, fresh = await self._keep(source, notification.group, wanted)
+        due = _due(source, wanted, fresh) if fresh else []
+        runs: tuple[tuple[str, str, bool], ...] = ()
         try:
-            runs = await self._look_on_arrival(fresh) if fresh else ()
-        except StoreError as error:
+            async with asyncio.timeout(_LOOK_WITHIN_S):
+                looks = await self._looks.at(due)
+            runs = tuple((look.run, look.answer, not fresh[one]) for one, look in looks.items())
+        except (StoreError, TimeoutError) as error:
             log.warning("look_put_off", why=str(error), event_id=event)
-            runs = ()
         return Received(event, len(wanted), runs)
 
-    async def _keep(self, source: str, group: str, alerts: list[dict[str, object]]) -> tuple[str, dict[str, bool]]:
+    async def _keep(
+        self, source: str, group: str, wanted: Sequence[tuple[Alert, Runbook]]
+    ) -> tuple[str, dict[str, bool]]:
         """Keep the alerts; gives the event, and the open episodes with whether this notification opened them."""
-        event, fresh = "", {}
-        for start in range(0, max(1, len(alerts)), _ALERTS_A_CALL):
-            batch = alerts[start : start + _ALERTS_A_CALL]
-            kept = await asyncio.to_thread(self._store.notify, source, group, batch)
-            if alerts and not kept.event:
-                raise NotKept(f"queue {self._settings.queue} is not open: `{QUEUE_INIT}` opens it")
-            event = event or kept.event
-            fresh.update({episode_id: new for episode_id, state, new in kept.episodes if state == "open"})
-        return event, fresh
-
-    async def _look_on_arrival(self, fresh: Mapping[str, bool]) -> tuple[tuple[str, str, bool], ...]:
-        runs: list[tuple[str, str, bool]] = []
-        for episode in await asyncio.to_thread(self._store.episodes):
-            if episode.episode_id in fresh and len(runs) < _LOOKS_ON_ARRIVAL:
-                outcome, run = await self._look_at(episode)
-                runs.append((run, outcome, not fresh[episode.episode_id]))
-        return tuple(runs)
+        kept = await asyncio.to_thread(self._store.notify_many, source, group, _batches(wanted))
+        if wanted and not all(one.event for one in kept):
+            raise NotKept(f"queue {self._settings.queue} is not open: `{QUEUE_INIT}` opens it")
+        episodes = (episode for one in kept for episode in one.episodes)
+        return kept[0].event, {episode_id: new for episode_id, state, new in episodes if state == "open"}
 
     async def look(self) -> None:
         """Look at every open episode by the figures of now."""
-        for episode in await asyncio.to_thread(self._store.episodes):
-            await self._look_at(episode)
+        episodes = await asyncio.to_thread(self._store.episodes)
+        await self._looks.at([Due(one.episode_id, one.runbook, one.name, one.labels) for one in episodes])
 
     def _asked_for(self, alert: Alert) -> Runbook | None:
         """Give the runbook an alert asks for on this queue, or None."""
@@ -111,31 +102,23 @@ class Episodes:
                 return runbook
         return None
 
-    async def _look_at(self, episode: Episode) -> tuple[str, str]:
-        runbook = self._runbooks.get(episode.runbook)
-        if runbook is None:
-            return "unknown_runbook", ""
-        telemetry = await asyncio.to_thread(self._store.observe)
-        arguments = {
-            "runbook": runbook.name,
-            "trigger": "webhook",
-            "run": run_id(),
-            "actor": episode.source,
-            "reason": f"alert {episode.name}",
-            "note": episode.labels,
-            "confirmed": self._confirmed(runbook, telemetry),
-            "digest": runbook.digest,
-            "episode": episode.episode_id,
-        }
-        answer = await asyncio.to_thread(self._opening.ask, arguments)
-        self._metrics.episode_looks.labels(answer.answer).inc()
-        outcome = f"{answer.answer}: {answer.why}" if answer.why else answer.answer
-        if await asyncio.to_thread(self._store.episode_looked, episode.episode_id, outcome, answer.run):
-            log.info("episode_looked", episode=episode.episode_id, alert=episode.name, outcome=outcome, run=answer.run)
-        return answer.answer, answer.run
 
-    def _confirmed(self, runbook: Runbook, telemetry: Telemetry) -> bool:
-        return runbook.confirm.verdict(telemetry, Context(self._settings)) is Verdict.PASS
+def _batches(wanted: Sequence[tuple[Alert, Runbook]]) -> Iterator[list[dict[str, object]]]:
+    """Make the calls' arguments one after the other: while one is made, those before it are on their way."""
+    for start in range(0, max(1, len(wanted)), _ALERTS_A_CALL):
+        yield [_arguments(alert, runbook) for alert, runbook in wanted[start : start + _ALERTS_A_CALL]]
+
+
+def _due(source: str, wanted: list[tuple[Alert, Runbook]], fresh: Mapping[str, bool]) -> list[Due]:
+    """Give what is to be looked at on arrival, a few at most: the loop looks at the rest."""
+    due: dict[str, Due] = {}
+    for alert, runbook in wanted:
+        episode_id = f"{source}:{alert.fingerprint}"
+        if episode_id in fresh and episode_id not in due:
+            due[episode_id] = Due(episode_id, runbook.name, alert.name, labels_text(alert))
+            if len(due) == _LOOKS_ON_ARRIVAL:
+                break
+    return list(due.values())
 
 
 def _arguments(alert: Alert, runbook: Runbook) -> dict[str, object]:
@@ -146,5 +129,10 @@ def _arguments(alert: Alert, runbook: Runbook) -> dict[str, object]:
         "ends_at": alert.ends_at_ms,
         "name": alert.name,
         "runbook": runbook.name,
-        "labels": json.dumps(alert.kept_labels(), sort_keys=True, separators=(",", ":")),
+        "labels": labels_text(alert),
     }
+
+
+def labels_text(alert: Alert) -> str:
+    """Give the labels as they are kept: JSON, sorted."""
+    return _SORTED.encode(alert.kept_labels())

@@ -39,9 +39,9 @@ def contract(max_pending: int) -> Contract:
 
 
 class Lab:
-    """Own one Redis server without persistence, bound to the loopback."""
+    """Own one Redis server bound to the loopback, without persistence unless an `appendfsync` is named."""
 
-    def __init__(self, dump: Path | None = None) -> None:
+    def __init__(self, dump: Path | None = None, append_fsync: str | None = None) -> None:
         """Start it empty, or with a copy of `dump`, which it may still be loading then."""
         program = shutil.which("redis-server")
         if program is None:
@@ -50,8 +50,11 @@ class Lab:
         if dump is not None:
             (self._folder / "dump.rdb").symlink_to(dump)
         self._port = _free_port()
+        words = [program, "--port", str(self._port), "--bind", "127.0.0.1", "--save", "", "--dir", str(self._folder)]
+        if append_fsync is not None:
+            words += ["--appendonly", "yes", "--appendfsync", append_fsync]
         self._process = subprocess.Popen(
-            [program, "--port", str(self._port), "--bind", "127.0.0.1", "--save", "", "--dir", str(self._folder)],
+            words,
             stdout=(self._folder / "log").open("w"),
             preexec_fn=die_with_parent,  # noqa: PLW1509  # one system call, looked up before the fork
         )

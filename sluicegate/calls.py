@@ -128,8 +128,16 @@ class Calls:
 
     def _call(self, command: str, arguments: Arguments, timeout_s: float | None = None) -> Mapping[str, Any]:
         """Call a function that takes and answers one JSON object."""
-        packed = json.dumps(arguments, separators=(",", ":"))
-        text = self._ask(command, (packed,), timeout_s)
+        return self._parsed(command, self._ask(command, (_packed(arguments),), timeout_s))
+
+    def _begin(self, command: str, arguments: Arguments) -> Coming:
+        """Send such a call; one that may be repeated, as `_start` says. Its answer is for `_answered`."""
+        return self._start(command, (_packed(arguments),))
+
+    def _answered(self, command: str, coming: Coming) -> Mapping[str, Any]:
+        return self._parsed(command, coming.raw())
+
+    def _parsed(self, command: str, text: object) -> Mapping[str, Any]:
         try:
             body = json.loads(cast("str", text))
         except (TypeError, ValueError) as error:
@@ -295,21 +303,29 @@ class Coming:
         self._sent = sent
 
     def answer(self) -> list[Any]:
-        """Wait for the answer."""
+        """Wait for the flat list that a hot command answers."""
+        return flat(self._command, self.raw())
+
+    def raw(self) -> object:
+        """Wait for the answer, whatever it is."""
         sent, self._sent = self._sent, None
         if sent is not None:
             try:
-                return flat(self._command, sent.answer())
+                return sent.answer()
             except redis.exceptions.ResponseError:
                 pass  # Asked again in the ordinary way, which knows what to do or to say.
             except redis.exceptions.RedisError as error:
                 raise translated(error) from error
-        return self._calls._hot(self._command, self._words)
+        return self._calls._ask(self._command, self._words, None)
 
     def abandon(self) -> None:
         """Let the answer be nobody's; nothing where it was given."""
         if self._sent is not None:
             self._sent.abandon()
+
+
+def _packed(arguments: Arguments) -> str:
+    return json.dumps(arguments, separators=(",", ":"))
 
 
 def flat(command: str, answer: object) -> list[Any]:

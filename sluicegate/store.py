@@ -288,16 +288,31 @@ class Store(Calls):
     # Alerts.
 
     def notify(self, source: str, group: str, alerts: Sequence[Arguments]) -> replies.Notified:
-        """Keep one notification and open, touch or close its episodes (see episode.lua)."""
-        return replies.Notified.of(self._call("notify", {"source": source, "group": group, "alerts": list(alerts)}))
+        """Keep one notification and open, touch or close its episodes (see episode.lua); at most 100 alerts."""
+        return self.notify_many(source, group, [alerts])[0]
+
+    def notify_many(
+        self, source: str, group: str, batches: Iterable[Sequence[Arguments]]
+    ) -> tuple[replies.Notified, ...]:
+        """Keep a notification in parts of at most 100 alerts, all on their way at once: one wait for the disk."""
+        coming: list[Coming] = []
+        try:
+            for alerts in batches:
+                body = {"source": source, "group": group, "alerts": list(alerts)}
+                coming.append(self._begin("notify", body))
+            return tuple(replies.Notified.of(self._answered("notify", one)) for one in coming)
+        finally:
+            for one in coming:
+                one.abandon()
 
     def episodes(self) -> tuple[replies.Episode, ...]:
         """Give the open episodes, oldest first."""
         return tuple(replies.Episode.of(row) for row in replies.rows(self._call("episodes", {}), "episodes"))
 
-    def episode_looked(self, episode: str, outcome: str, run: str) -> bool:
-        """Keep what a look at an open episode came to; gives whether that is news."""
-        return bool(self._call("episode_looked", {"id": episode, "outcome": outcome, "run": run})["changed"])
+    def episodes_looked(self, looks: Sequence[tuple[str, str, str]]) -> frozenset[str]:
+        """Keep what looks at open episodes came to, each an id, the outcome and a run; gives the ids it is news of."""
+        rows = [{"id": episode, "outcome": outcome, "run": run} for episode, outcome, run in looks]
+        return frozenset(replies.rows(self._call("episodes_looked", {"looks": rows}), "changed"))
 
     def reconcile_log(self, limit: int = 100, kind: str = "") -> tuple[Mapping[str, str], ...]:
         """Give reconcile records, duplicates and late writes, newest first."""

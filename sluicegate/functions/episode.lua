@@ -44,22 +44,35 @@ local function resolve(q, id, known, alert)
   return { id = id, number = number, state = 'closed', new = false }
 end
 
+-- What an episode was known by, without what only its readers want.
+local KNOWN = { 'state', 'number', 'starts_at', 'ends_at', 'deliveries', 'touched_at' }
+
+local function known_of(key)
+  local values, known = put('HMGET', key, unpack(KNOWN)), {}
+  for i, name in ipairs(KNOWN) do known[name] = values[i] or nil end
+  return known
+end
+
 function commands.notify(q)
   if not q.s then return { event = '', episodes = {} } end
-  local episodes = {}
+  local episodes, heard = {}, {}
   for i, alert in ipairs(q.a.alerts) do
     local id = q.a.source .. ':' .. alert.fingerprint
-    local known = hash_of(q.p .. 'episode:' .. id)
+    local known = known_of(q.p .. 'episode:' .. id)
+    heard[i] = alert.fingerprint .. ' ' .. alert.status .. ' ' .. digits(alert.starts_at) .. ' ' .. digits(alert.ends_at)
     -- A time to come is a wrong clock: taken as it is, it would keep an episode open, or every later one closed.
     alert.starts_at, alert.ends_at = math.min(alert.starts_at, q.now), math.min(alert.ends_at, q.now)
     local handle = alert.status == 'firing' and fire or resolve
     episodes[i] = handle(q, id, known, alert)
-    redis.call('PEXPIRE', q.p .. 'episode:' .. id, digits(retention_ms(q)))
+    -- A life is renewed when a hundredth of it is over: repeats come every few minutes, and keep a week.
+    if q.now - (whole_number(known.touched_at) or 0) > retention_ms(q) / 100 then
+      redis.call('PEXPIRE', q.p .. 'episode:' .. id, digits(retention_ms(q)))
+    end
   end
   -- An episode of which nothing was heard any more is forgotten with its record.
   put('ZREMRANGEBYSCORE', q.p .. 'episodes:open', '-inf', digits(q.now - retention_ms(q)))
   local event = put('XADD', q.p .. 'inbox', 'MAXLEN', '~', '10000', '*', 'at', digits(q.now), 'source', q.a.source,
-    'group', q.a.group, 'alerts', cjson.encode(q.a.alerts))
+    'group', q.a.group, 'alerts', table.concat(heard, '\n'))
   return { event = event, episodes = episodes }
 end
 
@@ -75,13 +88,19 @@ function commands.episodes(q)
 end
 readonly.episodes = true
 
--- episode_looked {id, outcome, run}: keep what a look at an open episode came to. -> {changed}
-function commands.episode_looked(q)
-  local key = q.p .. 'episode:' .. q.a.id
-  local known = hash_of(key)
-  if known.state ~= 'open' then return { changed = false } end
-  redis.call('HSET', key, 'outcome', q.a.outcome, 'run', q.a.run, 'looked_at', digits(q.now))
-  return { changed = known.outcome ~= q.a.outcome or known.run ~= q.a.run }
+-- episodes_looked {looks = [{id, outcome, run}]}: keep what looks at open episodes came to, where that is news.
+-- -> {changed = [id]}
+function commands.episodes_looked(q)
+  local changed = {}
+  for _, look in ipairs(q.a.looks) do
+    local key = q.p .. 'episode:' .. look.id
+    local known = put('HMGET', key, 'state', 'outcome', 'run')
+    if known[1] == 'open' and (known[2] ~= look.outcome or known[3] ~= look.run) then
+      redis.call('HSET', key, 'outcome', look.outcome, 'run', look.run)
+      changed[#changed + 1] = look.id
+    end
+  end
+  return { changed = changed }
 end
 
 -- reconcile_log {limit, kind}: reconcile records, duplicates and late writes, newest first; all kinds where kind is ''.
