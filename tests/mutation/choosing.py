@@ -16,6 +16,7 @@ MOST_S = 5.0
 LISTED_S = 0.5
 _OVERHEAD_S = 0.1
 _NEAR = 30
+_FAR = 3
 PIECES = "tests/mutation/pieces.py"
 
 
@@ -63,7 +64,8 @@ class Chooser:
         most = max((self._about(reach, mutant) for reach in self.reaching(mutant)), default=1.0)
         place = (mutant.file, mutant.function)
         ordered = sorted(
-            self.reaching(mutant), key=lambda reach: (reach.near.get(place) != 0, -self._worth(reach, mutant, most))
+            self.reaching(mutant),
+            key=lambda reach: (min(reach.near.get(place, _FAR), _FAR), -self._worth(reach, mutant, most)),
         )
         chosen: list[Reach] = []
         spent = 0.0
@@ -96,9 +98,7 @@ class Chooser:
         # Tests of one module are about one part of the library: which one shows in what they found.
         share = self._kills[_module(reach.test), mutant.file] / max(1, self._kills["", mutant.file])
         about = self._about(reach, mutant) / most
-        away = reach.near.get((mutant.file, mutant.function))
-        named = 0 if away is None else 6 / (1 + away) ** 2
-        return (named + 3 * about + 2 * share + 0.3 * math.sqrt(found)) / (reach.seconds + _OVERHEAD_S)
+        return (3 * about + 2 * share + 0.3 * math.sqrt(found)) / (reach.seconds + _OVERHEAD_S)
 
     def _about(self, reach: Reach, mutant: Mutant) -> float:
         """Give how much a test is about a place: near marks count, and more if few tests reach them.
