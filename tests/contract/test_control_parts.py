@@ -228,10 +228,10 @@ def test_a_tick_adopts_and_ends_what_is_overdue_only_for_whoever_leads(client: A
 
 
 def test_a_gate_opens_only_on_the_figures_of_its_own_epoch(client: Any) -> None:
-    for epoch, answer in (("7", "moved"), ("6", "unchanged")):
+    for epoch, action, answer in (("7", "admit", "moved"), ("6", "admit", "unchanged"), ("7", "hold", "unchanged")):
         gate(client, drain_state="reject_new", ok_since=NOW_MS - 100)
         raw(client, "reject_new")
-        ask = {"action": "admit", "reason": "r", "exit_ok": True, "fence": "0", "epoch": epoch}
+        ask = {"action": action, "reason": "r", "exit_ok": True, "fence": "0", "epoch": epoch}
         assert asked(client, "move_gate", ask)["answer"] == answer
 
 

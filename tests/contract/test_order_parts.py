@@ -129,6 +129,7 @@ def test_duplicates_are_acknowledged_once(client: Any) -> None:
     assert last(client, "reason", "note") == ["operator_acknowledge", "why (acknowledges 2 confirmed duplicates)"]
     assert asked(client, "order", ask)["answer"] == "unchanged"
     assert order(client, "abort") == "unchanged"
+    assert client.xlen("control:log") == 1
 
 
 def test_half_a_queue_is_not_opened(client: Any) -> None:
@@ -149,6 +150,8 @@ def test_only_what_makes_it_whole_is_asked_of_a_gate_that_cannot_be_read(client:
         client.hset("control:duplicates", "confirmed", "x")
         assert order(client, name) == answer
         assert (record(client, "window") == ["0"]) is (answer == "moved")
+        if name in {"drain", "reject", "hold"}:
+            assert record(client, "drain_state", "pin") == ["drain", "operator"]
     stands(client)
     assert order(client, "open", "q.s = nil") == "unreadable"
     client.flushall()
