@@ -60,6 +60,9 @@ def _read(backtest: Backtest) -> Iterator[str]:
         f" ({lasted(backtest.to_ms - backtest.from_ms)}): {evaluations} evaluations,"
         f" {number(backtest.evaluations.interval_ms / 1000)} s apart, replayed from the {backtest.inputs}."
     )
+    meant_s = backtest.settings.monitoring.evaluation_interval_s
+    if backtest.evaluations.interval_ms != round(meant_s * 1000):
+        yield f"The settings mean to evaluate every {number(meant_s)} s: what is shorter than this was not seen."
 
 
 def _harm(backtest: Backtest) -> Iterator[str]:

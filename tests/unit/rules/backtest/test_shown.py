@@ -25,7 +25,7 @@ PAGES = {
 }
 
 
-def told(harm: Harm = HARM) -> list[str]:
+def told(harm: Harm = HARM, interval_ms: int = 1000) -> list[str]:
     settings = fast()
     results = []
     for alert in catalogue(settings):
@@ -33,7 +33,7 @@ def told(harm: Harm = HARM) -> list[str]:
         vain = tuple(page for page in pages if not harm.near(page)) if Tried.of(alert).about_deadlines else ()
         results.append(Result(Tried.of(alert), (), pages, vain))
     beside = Result(utilization(Scope(settings)), (), (Firing(0, 200_000),), ())
-    evaluations = Evaluations.regular(0, 200_000, 1000)
+    evaluations = Evaluations.regular(0, 200_000, interval_ms)
     made = Backtest(settings, Inputs.RECORDS, evaluations, 0, 200_000, harm, tuple(results), beside)
     return list(backtest_tables(made))
 
@@ -42,6 +42,13 @@ def test_it_begins_with_what_was_read() -> None:
     assert told()[0] == (
         "Queue default, 1970-01-01 00:00:00.0 to 1970-01-01 00:03:20.0 UTC (3.3 min): 201 evaluations, 1 s apart,"
         " replayed from the records."
+    )
+
+
+def test_a_history_that_was_evaluated_at_another_pace_is_told_to_be_so() -> None:
+    assert told()[1] == ""
+    assert told(interval_ms=5000)[1] == (
+        "The settings mean to evaluate every 1 s: what is shorter than this was not seen."
     )
 
 
