@@ -7,15 +7,12 @@ import structlog
 from automation import rolling_back
 from automation.metrics import AutomationMetrics
 from automation.turn import Done, Ended, Failed, Progress, Turn, Wait
-from runbooks.model import NotifyWhen
 from sluicegate.gate import Runbook as LockHolder
 from sluicegate.replies import RunHistory
 from sluicegate.run_journal import Phase
 from sluicegate.store import Store
 
 log = structlog.get_logger(__name__)
-
-_LOG = "log"
 
 
 class Conclusions:
@@ -40,25 +37,11 @@ class Conclusions:
                 return True
             case waiting:
                 self.say(turn.history, f"{turn.step.verb}: {waiting.why}")
-                if turn.entries(Phase.OPENED):
-                    await self.tell(turn, NotifyWhen.REOPENED, "the gate is open, the ramp goes on")
                 await self._page(turn, waiting)
                 return False
 
-    async def tell(self, turn: Turn, moment: NotifyWhen, text: str) -> None:
-        """Tell the runbook's addresses of a moment of the run, each once; the log has it anyway."""
-        if moment not in turn.runbook.notify.when:
-            return
-        told = {entry.text for entry in turn.history.journal if entry.phase == Phase.TOLD}
-        for address in turn.runbook.notify.to:
-            said = f"{moment} to {address}: {text}"
-            if address != _LOG and said not in told:
-                message = f"{turn.runbook.name} on queue {turn.context.settings.queue}: {moment}: {text}"
-                await turn.commit(Phase.TOLD, "notify", text=said, arguments={"to": address, "message": message})
-
     async def finish(self, turn: Turn) -> bool:
         """End a run whose steps are all done; a recovery ends with its ramp."""
-        await self.tell(turn, NotifyWhen.ENDED, "all steps are done")
         await turn.commit(Phase.DONE, "finish", arguments={"note": "all steps are done"})
         log.info("run_succeeded", run=turn.run_id)
         return True
@@ -74,7 +57,6 @@ class Conclusions:
         run = turn.history.run
         text = f"rolled back: {run.rollback_reason}" + (f"; not carried out: {failed}" if failed else "")
         detail = {"rollback_reason": run.rollback_reason}
-        await self.tell(rolling_back.last_turn(turn), NotifyWhen.ROLLED_BACK, text)
         answer = await rolling_back.last_turn(turn).commit(
             Phase.DONE, "finish", text=text, detail=detail, arguments={"note": text, "degraded": bool(failed)}
         )
@@ -113,7 +95,6 @@ class Conclusions:
         if turn.runbook.beside:
             self._timed(turn, "failed")
             said = f"{cause}: {note}"
-            await self.tell(turn, NotifyWhen.ENDED, f"failed: {said}")
             await turn.commit(Phase.FAILED, "finish", text=note, arguments={"result": "failed", "note": said})
             log.error("run_failed", run=turn.run_id, step=verb, note=said)
             return True
@@ -152,6 +133,4 @@ class Conclusions:
             return
         log.error("run_waits_for_people", run=turn.run_id, step=turn.step.verb, why=waiting.why)
         self._metrics.pages.labels("run").inc()
-        if waiting.needs_person:
-            await self.tell(turn, NotifyWhen.HOLDING, f"step {turn.step.verb}: {waiting.why}")
         await turn.commit(Phase.PAGED, text=waiting.why, detail={"waited_s": round(turn.elapsed_s, 1)})

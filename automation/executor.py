@@ -18,7 +18,7 @@ from automation.steps import runners
 from automation.steps.reconcile import Reconciling
 from automation.turn import Failed, Fenced, Progress, Turn, Wait
 from runbooks.context import Context
-from runbooks.model import NotifyWhen, OnTimeout, Runbook, RunCause, Step
+from runbooks.model import OnTimeout, Runbook, RunCause, Step
 from sluicegate.all_queues import AllQueues, Standing
 from sluicegate.clock import Clock
 from sluicegate.gate import Runbook as LockHolder
@@ -152,8 +152,6 @@ class Executor:
         if not started and not run.held:
             await turn.commit(Phase.STARTED, text=turn.line())
             log.info("step_started", run=turn.run_id, step=turn.step.verb, text=turn.line())
-            if turn.step.seq == 1:
-                await self._conclusions.tell(turn, NotifyWhen.STARTED, f"{run.actor}: {run.reason}")
             return False
         # What holds over all queues lies elsewhere, so it is asked again before each step; unheard, no step is made.
         standing = await asyncio.to_thread(self._everywhere.standing)

@@ -82,12 +82,6 @@ class AutomationMetrics:
             "What must be fixed on the server before a recovery may lean on it, as last looked at.",
             registry=self.registry,
         )
-        self.notifications = Counter(
-            "sluicegate_automation_notifications_total",
-            "Messages of runs that left the outbox: delivered, refused by their address, or failed for an hour.",
-            ["outcome"],
-            registry=self.registry,
-        )
         self.settings_drift = Gauge(
             "sluicegate_automation_settings_drift",
             "1 while the stored contract has another digest than this process's settings file.",

@@ -20,7 +20,6 @@ from automation.looping import Loop, Service
 from automation.metrics import AutomationMetrics
 from automation.notices.telling import telling
 from automation.opening import Opening
-from automation.outbox import Outbox
 from automation.page.feed import Feed
 from automation.page.routes import Page
 from automation.preflight import weaknesses
@@ -84,7 +83,6 @@ class Automation:
         self._parts: list[Service] = [
             controller,
             self._episodes,
-            Outbox(self._store, settings, lambda: controller.seen is not None, self._metrics),
             Executor(self._store, self._everywhere, settings, self._runbooks, clock, self._metrics),
         ]
         self._parts.append(Loop("audit", _NOTE_AUDIT_S, self._note_audit))

@@ -94,7 +94,6 @@ ALL_BREAKER = "all:breaker"
 ALL_RUNS = "all:runs"
 ALL_ASKED = "all:asked"
 INBOX = "inbox"
-OUTBOX = "outbox"
 NOTICES = "notices"
 NOTICE_LEVELS = "notices:levels"
 EPISODES_OPEN = "episodes:open"
@@ -117,7 +116,7 @@ TYPES: Mapping[str, KeyType] = {
     **dict.fromkeys((EPOCH, SEEN, SNAPSHOT, KILL, ALL_KILL, ALL_BREAKER, LOCK_RUN), KeyType.STRING),
     **dict.fromkeys((GATE, DECISION, DUPLICATES, ENDPOINT, SETTINGS, COUNTERS, SERVICE), KeyType.HASH),
     **dict.fromkeys((LOCK_CONTROLLER, LOCK_BESIDE, ALL_RUNS, AUDIT_HEAD, NOTICE_LEVELS), KeyType.HASH),
-    **dict.fromkeys((GATE_LOG, RECONCILE_LOG, AUDIT, INBOX, OUTBOX, NOTICES), KeyType.STREAM),
+    **dict.fromkeys((GATE_LOG, RECONCILE_LOG, AUDIT, INBOX, NOTICES), KeyType.STREAM),
     **dict.fromkeys((PENDING, WAKE), KeyType.LIST),
     PAIRS: KeyType.SET,
     **dict.fromkeys((DELAYED, LEASES, UNKNOWN, BLOCKED, CANARY, RUNNING_CANARY, REFUSALS), KeyType.ZSET),

@@ -19,6 +19,7 @@ class NoticeKind(StrEnum):
     PINNED = "pinned"  # the gate was pinned
     STILL_PINNED = "still_pinned"  # and nobody came yet
     RELEASED = "released"  # the pin is gone
+    SAID = "said"  # a runbook's step has something to say
     UNKNOWN_RISING = "unknown_rising"  # more jobs are unknown
     BLOCKED_RISING = "blocked_rising"  # more jobs are blocked
 

@@ -472,19 +472,3 @@ class Asked:
     @classmethod
     def of(cls, body: Body) -> Asked:
         return cls(str(body["forbidden"]), {str(name): int(count) for name, count in dict(body["expires"]).items()})
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """Hold what a run says to people: `to` is `log`, or `kind:name`; `at_ms` is Redis TIME."""
-
-    message_id: str
-    at_ms: int
-    to: str
-    run: str
-    runbook: str
-    text: str
-
-    @classmethod
-    def of(cls, body: Body) -> Message:
-        return cls(body["id"], int(body["at"]), body["to"], body["run"], body["runbook"], body["text"])

@@ -17,7 +17,6 @@ class Phase(StrEnum):
     UNKNOWN = "unknown"  # its outcome was lost
     PROGRESS = "progress"  # a part of the step's effect
     PAGED = "paged"  # people were told that the step waits
-    TOLD = "told"  # the runbook's addresses were told of a moment of the run
     OPENED = "opened"  # the gate opened, the ramp goes on
     DONE = "done"  # the next step may start
     FAILED = "failed"  # the run rolls back

@@ -276,15 +276,6 @@ class Store(Calls):
         """Give the provider that the workers are pointed at; empty for the one of their own settings."""
         return str(self._call("endpoint", {})["current"])
 
-    def outbox(self, limit: int = 20) -> tuple[replies.Message, ...]:
-        """Give the messages that nobody has delivered yet, oldest first."""
-        body = self._call("outbox", {"limit": limit})
-        return tuple(replies.Message.of(row) for row in replies.rows(body, "messages"))
-
-    def outbox_done(self, message: str) -> None:
-        """Take a message out that was delivered, or given up."""
-        self._call("outbox_done", {"id": message})
-
     # Alerts.
 
     def notify(self, source: str, group: str, alerts: Sequence[Arguments]) -> replies.Notified:

@@ -14,6 +14,7 @@ _TITLES = {
     NoticeKind.PINNED: "The gate is pinned: {reason}",
     NoticeKind.STILL_PINNED: "The gate is still pinned: {reason}",
     NoticeKind.RELEASED: "The pin is gone: {reason}",
+    NoticeKind.SAID: "Run {run} says",
     NoticeKind.UNKNOWN_RISING: "{state} jobs are unknown",
     NoticeKind.BLOCKED_RISING: "{state} jobs are blocked",
 }

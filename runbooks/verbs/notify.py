@@ -1,4 +1,4 @@
-"""notify: tell people something, through an outbox that no run waits for."""
+"""notify: tell people something, in the runbook's own words."""
 
 from __future__ import annotations
 
@@ -15,18 +15,15 @@ from sluicegate import keys as names
 
 @dataclass(frozen=True, slots=True)
 class Notify(StepParams):
-    """Hold one line of text, and where it goes: `log`, or `webhook:NAME` with NAME among the settings' urls."""
+    """Hold one line of text; who hears it is in the settings (`automation.receivers`)."""
 
     text: Text
-    to: tuple[str, ...]
     verb: ClassVar[str] = VerbName.NOTIFY
 
     @classmethod
     def read(cls, fields: Mapping[str, Any], where: Where) -> Notify:
-        return cls(Text.read(fields["text"], where.at("text")), tuple(fields["to"]))
+        return cls(Text.read(fields["text"], where.at("text")))
 
     def line(self, context: Context) -> str:
-        return (
-            f"tell {', '.join(self.to)}: {self.text.resolve(context)!r}, through {context.keys(names.OUTBOX)}; "
-            "the run does not wait for it to be delivered"
-        )
+        notices = context.keys(names.NOTICES)
+        return f"tell the log and every receiver that hears `said`: {self.text.resolve(context)!r} ({notices})"

@@ -48,7 +48,7 @@ end
 
 -- Looked up when it is called: run.lua has it.
 function R.beside_effects.notify(q, g, run)
-  return R.notify(q, g, run)
+  return R.say(q, g, run)
 end
 
 -- A tighter gate stands as it is. In a ramp the lock-holding run's own gate decides.

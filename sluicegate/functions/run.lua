@@ -218,13 +218,12 @@ function effects.restore_endpoint(q, g, run)
   return 'moved'
 end
 
--- Put a message into the outbox; whoever delivers it takes it from there, and no run waits for that.
-function R.notify(q, g, run)
-  put('XADD', q.p .. 'outbox', 'MAXLEN', '~', '10000', '*', 'at', digits(q.now), 'to', q.a.to, 'run', run.id, 'runbook',
-    run.runbook, 'text', none(q.a.message) or q.a.text)
+-- Tell people in the runbook's own words.
+function R.say(q, g, run)
+  R.tell(q, 'said', { run = run.id, runbook = run.runbook, actor = q.a.executor, text = q.a.text })
   return 'moved'
 end
-effects.notify = R.notify
+effects.notify = R.say
 
 function effects.journal()
   return 'moved'
@@ -348,18 +347,6 @@ function commands.endpoint(q)
   return { current = endpoint.current or '', last_good = endpoint.last_good or '' }
 end
 readonly.endpoint = true
-
--- outbox {limit}: messages that nobody has delivered yet, oldest first. Read-only. -> {messages = [{id, at, to, run, …}]}
-function commands.outbox(q)
-  return { messages = entries_of({ 'to', 'run', 'runbook', 'text' }, { 'at' }, 'XRANGE', q.p .. 'outbox', '-', '+', 'COUNT',
-    q.a.limit or 20) }
-end
-readonly.outbox = true
-
--- outbox_done {id}: a message was delivered, or given up: it goes. -> {answer = moved | gone}
-function commands.outbox_done(q)
-  return { answer = put('XDEL', q.p .. 'outbox', q.a.id) == 1 and 'moved' or 'gone' }
-end
 
 -- gate_log {limit}: gate moves, newest first. Read-only. -> {entries = [{…}]}
 function commands.gate_log(q)

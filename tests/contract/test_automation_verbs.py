@@ -14,8 +14,7 @@ import yaml
 
 import automation.outside
 from automation.executor import Executor
-from automation.metrics import AutomationMetrics
-from automation.outbox import Outbox
+from automation.notices.sender import Sender
 from automation.starting import start_arguments
 from runbooks import library
 from runbooks.context import Context
@@ -24,6 +23,7 @@ from runbooks.model import Runbook
 from runbooks.plan import lines_by_place
 from runbooks.reading import read_runbook
 from sluicegate.clock import SystemClock
+from sluicegate.notice_board import NoticeBoard
 from sluicegate.settings import Settings
 from tests.automation_parts import ON_BOTH, RUNBOOKS, Parts, quick, until
 from tests.outside_system import Outside, outside
@@ -74,6 +74,10 @@ class Mine(Parts):
         assert answer.answer == "moved"
         return answer.run
 
+    def said(self) -> list[str]:
+        """Give what runbooks have said, oldest first."""
+        return [fields["text"] for _, fields in self.client.xrange("notices") if fields["kind"] == "said"]
+
     def told(self, run: str, *phases: str) -> list[tuple[str, str]]:
         return [(entry.phase, entry.text) for entry in self.history(run).journal if entry.phase in phases]
 
@@ -97,67 +101,35 @@ def carried_out(url: str, settings: Settings, runbook: Runbook, then: Callable[[
 
 
 def test_the_journal_has_the_lines_of_the_plan(redis_url: str, tmp_path: Path) -> None:
-    steps = ({"reject": END}, {"notify": {"text": "Queue {{ queue }} waits.", "to": ["log", "webhook:oncall"], **END}})
+    steps = ({"reject": END}, {"notify": {"text": "Queue {{ queue }} waits.", **END}})
 
     def then(parts: Mine, run: str) -> None:
         started = {entry.seq: entry.text for entry in parts.journal(run, "started")}
         assert started == lines_by_place(parts.book, Context(parts.settings, run))
         assert parts.state() == ("reject_new", None, None)
-        assert [(one.to, one.text) for one in parts.store.outbox()] == [
-            ("log", "Queue default waits."),
-            ("webhook:oncall", "Queue default waits."),
-        ]
+        assert parts.said() == ["Queue default waits."]
 
     carried_out(redis_url, quick(tmp_path), book(*steps), then)
 
 
-def test_an_executor_that_takes_over_tells_nobody_twice(redis_url: str, tmp_path: Path) -> None:
-    async def scenario() -> None:
-        addresses = ["log", "webhook:a", "webhook:b"]
-        mine = book({"notify": {"text": "once", "to": addresses, **END}})
-        async with Mine(redis_url, quick(tmp_path), mine) as parts:
-            run = parts.run()
-            await until(lambda: len(parts.store.outbox()) >= 1, "the first address told")
-            await parts.executor.stop()
-            other = Executor(
-                parts._own, parts.everywhere, parts.settings, {"mine": mine}, SystemClock(), AutomationMetrics()
-            )
-            await other.start()
-            await parts.until_ended(run, "succeeded")
-            await other.stop()
-            assert [one.to for one in parts.store.outbox()] == addresses
-
-    asyncio.run(scenario())
-
-
-def test_the_outbox_posts_each_message_once_under_its_key_and_gives_up_what_is_refused(
-    redis_url: str, tmp_path: Path, outside: Outside
-) -> None:
-    urls = {"oncall": f"{outside.url}/oncall", "gone": f"{outside.url}/gone"}
-    settings = quick(tmp_path, automation={"urls": urls})
-    addresses = ["webhook:oncall", "webhook:nowhere", "log"]
-    mine = book(
-        {"notify": {"text": "once", "to": addresses, **END}}, notify={"when": ["ended"], "to": ["webhook:gone"]}
-    )
+def test_a_receiver_hears_what_a_runbook_says_once(redis_url: str, tmp_path: Path, outside: Outside) -> None:
+    receivers = {"oncall": {"kind": "webhook", "url": f"{outside.url}/oncall", "tells": ["said"]}}
+    settings = quick(tmp_path, automation={"receivers": receivers})
+    said = {"notify": {"text": "Queue {{ queue }} waits.", **END}}
 
     async def scenario() -> None:
-        async with Mine(redis_url, settings, mine) as parts:
+        async with Mine(redis_url, settings, book(said)) as parts:
+            board = NoticeBoard.of(parts.settings)
+            (receiver,) = parts.settings.automation.receivers.values()
+            sender = Sender("oncall", receiver, board, "c1", lambda: True, parts.metrics)
+            # It hears what is said from its first look on.
+            await sender.turn()
+            await sender.start()
             await parts.until_ended(parts.run(), "succeeded")
-            assert len(parts.store.outbox()) == 4
-            leads = False
-            box = Outbox(parts.store, parts.settings, lambda: leads, parts.metrics)
-            await box.look()
-            assert outside.calls == [], "one that does not lead delivers nothing"
-            leads, outside.statuses = True, [503, 503]
-            await box.look()
-            assert len(parts.store.outbox()) == 2, "what was not taken stays, and holds up nothing else"
-            outside.statuses = [204, 404]
-            await box.look()
-            assert parts.store.outbox() == ()
-            assert len(set(outside.keys)) == 2
-            assert {path for path, _ in outside.calls} == {"/oncall", "/gone"}
-            counted = {name: parts.figure("notifications_total", outcome=name) for name in ("delivered", "refused")}
-            assert counted == {"delivered": 2.0, "refused": 2.0}
+            await until(lambda: outside.calls, "the receiver told")
+            await asyncio.sleep(0.2)
+            await sender.stop()
+            assert [path for path, _ in outside.calls] == ["/oncall"]
 
     asyncio.run(scenario())
 

@@ -216,15 +216,12 @@ def test_a_lock_holding_run_is_not_ended_by_that_word(queue: OpenQueue) -> None:
     assert live_runs(queue) == {RECOVER}
 
 
-def test_what_it_says_goes_into_the_outbox_with_its_journal_entry(queue: OpenQueue) -> None:
+def test_what_it_says_is_told_with_its_journal_entry(queue: OpenQueue) -> None:
     fence = owned(queue)
     for _ in range(2):
-        assert done(queue, fence, "notify", to="webhook:oncall", text="admission is closed").answer == "moved"
-    (message,) = queue.store.outbox()
-    assert (message.to, message.run, message.runbook) == ("webhook:oncall", "beside-1", PREPARE)
-    assert message.text == "admission is closed"
-    queue.store.outbox_done(message.message_id)
-    assert queue.store.outbox() == ()
+        assert done(queue, fence, "notify", text="admission is closed").answer == "moved"
+    said = [fields for _, fields in queue.client.xrange("notices") if fields["kind"] == "said"]
+    assert [(one["run"], one["runbook"], one["text"]) for one in said] == [("beside-1", PREPARE, "admission is closed")]
 
 
 def test_a_name_that_is_none_and_the_seventeenth_are_refused(queue: OpenQueue) -> None:
