@@ -29,12 +29,12 @@ from sluicegate.errors import StoreError
 from sluicegate.gate import Runbook as LockHolder
 from sluicegate.store import Store
 
-_CAN_WAIT = frozenset({VerbName.FIX, VerbName.CANARY, VerbName.APPROVE, VerbName.HTTP, VerbName.COMMAND})
+CAN_WAIT = frozenset({VerbName.FIX, VerbName.CANARY, VerbName.APPROVE, VerbName.HTTP, VerbName.COMMAND})
 
 
 def can_wait(step: str) -> bool:
     """Say whether a step of this verb can wait for a person's word; every installed verb can."""
-    return step in _CAN_WAIT or step in found()
+    return step in CAN_WAIT or step in found()
 
 
 # Both end up in logs and on terminals, where a control character would be a command.

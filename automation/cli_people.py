@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from automation.api import can_wait
+from automation.api import CAN_WAIT, can_wait
 from automation.sentences import aborted_said, not_waiting_said, rolls_back_said
 from runbooks.quantity import duration_s
 from sluicegate.console import Actor, Person, Queue, RedisUrl, SettingsFile, Why, fail, opened, person, settings_of
@@ -32,7 +32,7 @@ def approve(
     """Let the step that waits for a person pass. Exit 1 when the run is not live or no step waits for a person."""
     who = person(actor, reason)
     if step is not None and not can_wait(step):
-        raise UsageError(f"No step `{step}` waits for a person.")
+        raise UsageError(f"No step `{step}` waits for a person.", f"These can: {', '.join(sorted(CAN_WAIT))}.")
     with opened(settings_of(settings, redis_url, queue)) as store:
         named = step or _waiting(found(store, run_id))
         answer = store.approve(run_id, named, actor=who.name, reason=who.reason)
