@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from drill.controls import FiringSpan
 from drill.verdict import Evidence, Expectation, Seen
-from rules.alert import SluicegateAction
+from rules.alert import Severity, SluicegateAction
 from rules.generate import catalogue
+from sluicegate.job import JobState
 
 # From a firing alert to its run: two notifications and an episode looked at on arrival; the margin is the machine's.
 _RUN_WITHIN_S = 2.0
@@ -51,6 +52,36 @@ def alert_opens_the_run() -> Expectation:
         return Seen(by_webhook and took_s <= bound_s, f"{took_s:.1f} s after {fired[0].alert}, by {run.run.trigger}")
 
     return Expectation("alert → run", "by Alertmanager's webhook, within episode_look_s + 2 s", look)
+
+
+def a_page_leads(full_s: float) -> Expectation:
+    """Measure from the first page to the first deadline of the shortest class that an expired job would have missed."""
+
+    def look(evidence: Evidence) -> Seen:
+        paging = {alert.name for alert in catalogue(evidence.settings) if alert.severity is Severity.PAGE}
+        pages = [span for span in evidence.firing if span.alert in paging]
+        missed = _first_missed_ms(evidence)
+        if not pages:
+            return Seen(ok=False, text="no page")
+        if missed is None:
+            return Seen(ok=True, text=f"{pages[0].alert}, and no deadline of the class was missed")
+        lead_s = (missed - pages[0].from_ms) / 1000
+        return Seen(lead_s >= evidence.profile.real_s(full_s), f"{pages[0].alert}, {lead_s:.1f} s before")
+
+    return Expectation("page → first missed deadline", f"≥ {full_s:g} s before (full profile), shortest class", look)
+
+
+def _first_missed_ms(evidence: Evidence) -> int | None:
+    """Give the first deadline of a job that has expired; it may have been given up long before."""
+    classes = evidence.settings.contract.classes
+    shortest = min(classes, key=lambda name: classes[name].deadline_s)
+    expired = {job.job_id for job in evidence.jobs if job.state == JobState.EXPIRED}
+    deadlines = (
+        one.at_ms + round(classes[shortest].deadline_s * 1000)
+        for one in evidence.submissions
+        if one.ask.job_class == shortest and one.decision.job_id in expired
+    )
+    return min(deadlines, default=None)
 
 
 def none_fires_but(*names: str) -> Expectation:

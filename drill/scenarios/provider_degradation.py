@@ -23,6 +23,7 @@ SCENARIO = Scenario(
         alerts.parts_are_scraped(),
         alerts.a_drain_alert_fires(),
         alerts.alert_opens_the_run(),
+        alerts.a_page_leads(full_s=15),
         runs.is_the_only_one(),
         runs.goes_through(*runs.RECOVERY),
         workers.each_reports_its_stop(),

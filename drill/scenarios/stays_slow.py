@@ -40,6 +40,7 @@ SCENARIO = Scenario(
         alerts.parts_are_scraped(),
         alerts.a_drain_alert_fires(),
         alerts.alert_opens_the_run(),
+        alerts.a_page_leads(full_s=15),
         runs.is_the_only_one(),
         runs.goes_through(*runs.RECOVERY[:6], state="rolled_back", rollback_reason="canary_failed"),
         runs.canaries_failed_for("slow"),

@@ -127,7 +127,7 @@ def story(**fields: Any) -> Evidence:
         "runs": (history(*journal()),),
         "submissions": (
             submission(1, 1),
-            submission(2, 2),
+            submission(2, 3),
             submission(3, 9, "admission_closed"),
             submission(4, 31),
             submission(5, 34.5),

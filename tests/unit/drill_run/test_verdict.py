@@ -87,11 +87,11 @@ SPOILT: list[tuple[str, dict[str, Any], set[str]]] = [
         {"targets": {"sluicegate": True, "sluicegate-automation": False}},
         {"parts are scraped"},
     ),
-    ("no alert fired", {"firing": ()}, {"an alert fires", "alert → run"}),
+    ("no alert fired", {"firing": ()}, {"an alert fires", "alert → run", "page → first missed deadline"}),
     (
         "only an alert without a drain fired",
         {"firing": (FiringSpan(AlertName.QUEUE_AGE_HIGH, AT_MS, AT_MS),)},
-        {"an alert fires", "alert → run"},
+        {"an alert fires", "alert → run", "page → first missed deadline"},
     ),
     (
         "the run came long after the alert",
@@ -146,6 +146,11 @@ SPOILT: list[tuple[str, dict[str, Any], set[str]]] = [
         "the gate ended closed",
         {"timeline": timeline(latest=replace(story().timeline.latest, telemetry=sample(36, "drain")))},  # type: ignore[type-var]
         {"the gate ends"},
+    ),
+    (
+        "the first page came a moment late",
+        {"firing": (FiringSpan(AlertName.QUEUE_AGE_CRITICAL, AT_MS + 12_100, AT_MS + 20_000),)},
+        {"page → first missed deadline"},
     ),
     ("a submission got no answer", {"load_errors": ("drill:1:9: refused",)}, {"every submission is answered"}),
     (
