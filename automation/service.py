@@ -155,6 +155,7 @@ def _reconciling(store: Store, settings: Settings) -> Loop:
 def _config(app: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
         app,
+        http="h11",
         log_config=None,
         access_log=False,
         server_header=False,

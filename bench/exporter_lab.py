@@ -55,7 +55,8 @@ def list_of(depth: int) -> str:
 
 
 # KEYS: the class's index by age, by deadline, the naive list, the queue's own (kept up to some depth).
-# ARGV: prefix, class, first number, count, ids to copy.
+# ARGV: prefix, class, first number, count, ids to copy. Copies are as old as though they had come over ten minutes: of
+# the few instants of their originals alone, every rank would be easy to find.
 _MULTIPLY = """
 local p, count, originals = ARGV[1], tonumber(ARGV[4]), #ARGV - 4
 local since, due = {}, {}
@@ -64,12 +65,14 @@ for i = 1, originals do
   due[i] = redis.call('ZSCORE', KEYS[2], ARGV[4 + i])
 end
 for n = 1, count do
-  local i = (n - 1) % originals + 1
-  local id = ARGV[4 + i] .. '-' .. string.format('%d', tonumber(ARGV[3]) + n)
+  local i, number = (n - 1) % originals + 1, tonumber(ARGV[3]) + n
+  local id, older = ARGV[4 + i] .. '-' .. string.format('%d', number), number * 7919 % 600000
+  local at, due_at = string.format('%d', since[i] - older), string.format('%d', due[i] - older)
   redis.call('COPY', p .. 'job:' .. ARGV[4 + i], p .. 'job:' .. id)
+  redis.call('HSET', p .. 'job:' .. id, 'admitted_at', at, 'deadline', due_at)
   redis.call('COPY', p .. 'payload:' .. ARGV[4 + i], p .. 'payload:' .. id)
-  redis.call('ZADD', KEYS[1], since[i], id)
-  redis.call('ZADD', KEYS[2], due[i], id)
+  redis.call('ZADD', KEYS[1], at, id)
+  redis.call('ZADD', KEYS[2], due_at, id)
   redis.call('RPUSH', KEYS[3], id)
   redis.call('RPUSHX', KEYS[4], id)
 end

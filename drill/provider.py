@@ -205,6 +205,7 @@ def serve_provider(options: ProviderOptions, port: int, host: str = LOOPBACK) ->
     sock = listening_socket(port, host)
     config = uvicorn.Config(
         create_app(Provider(options)),
+        http="h11",
         log_level="warning",
         access_log=False,
         timeout_keep_alive=_KEEP_ALIVE_S,

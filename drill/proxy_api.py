@@ -129,5 +129,5 @@ def serve_proxy(port: int, host: str = LOOPBACK, seed: int | None = None) -> Non
     """
     sock = listening_socket(port, host)
     app = create_control_app(Proxies(random.Random(seed)))
-    config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=1)
+    config = uvicorn.Config(app, http="h11", log_level="warning", access_log=False, timeout_graceful_shutdown=1)
     uvicorn.Server(config).run(sockets=[sock])

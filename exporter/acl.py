@@ -10,7 +10,7 @@ from sluicegate.keys import Keys
 
 # The commands that `observe` uses inside its script; a contract test runs it with these alone.
 OBSERVE_COMMANDS: tuple[str, ...] = (
-    "dump", "exists", "get", "hget", "hgetall", "hmget", "mget", "smembers", "time", "zcard", "zcount", "zrange",
+    "dump", "exists", "hget", "hgetall", "hmget", "mget", "smembers", "time", "zcard", "zcount", "zrange",
     "zrangebyscore", "zscore",
 )  # fmt: skip
 # What carries the script there; select is for an address that names another database than 0.

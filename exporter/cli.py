@@ -14,6 +14,7 @@ import typer
 
 from exporter import acl as acl_user
 from exporter.app import process_registry, reasons
+from exporter.reading import Scrape
 from exporter.reference import reference as metrics_reference
 from exporter.rendering import Renderer
 from exporter.server import Exporter
@@ -99,7 +100,7 @@ def once(settings: SettingsFile = None, redis_url: RedisUrl = None, queue: Queue
     logs.configure(logging.ERROR)
     exporter = Exporter(settings_of(settings, redis_url), _queues(queue))
     try:
-        scrape = asyncio.run(exporter.collector.scrape())
+        scrape = asyncio.run(_scraped(exporter))
     finally:
         exporter.stop()
     body, _ = Renderer(process_registry()).render(scrape, "text/plain")
@@ -107,6 +108,13 @@ def once(settings: SettingsFile = None, redis_url: RedisUrl = None, queue: Queue
     if not scrape.complete:
         typer.echo(reasons(scrape.readings), err=True, nl=False)
         raise typer.Exit(1)
+
+
+async def _scraped(exporter: Exporter) -> Scrape:
+    try:
+        return await exporter.collector.scrape()
+    finally:
+        await exporter.leave()
 
 
 @app.command(epilog="Example: sluicegate exporter acl --queue default --user sluicegate-exporter")

@@ -1,7 +1,8 @@
 """Read all queues for one scrape, within its time, and never say more than was read.
 
-Each queue has one thread and at most one read at a time; scrapes that overlap share it. A read that takes too long
-costs its queue the samples of this scrape and nobody else anything. No value outlives its scrape.
+Each queue has at most one read at a time; scrapes that overlap share it. A queue is read in the event loop where there
+is a way to, else in a thread of its own, which costs more. A read that takes too long costs its queue the samples of
+this scrape and nobody else anything. No value outlives its scrape.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import structlog
@@ -22,6 +23,8 @@ from sluicegate.telemetry import Part, Telemetry
 
 # Reads one queue in at most the given seconds; raises StoreError.
 Observe = Callable[[float], Telemetry]
+# Does so in the event loop, within a timeout of its own; gives None where only the other way can.
+Direct = Callable[[], Awaitable[Telemetry | None]]
 
 # What is kept of the scraper's own timeout for rendering the page and the way back.
 _MARGIN_S = 0.25
@@ -63,7 +66,7 @@ def _reading_of(queue: str, telemetry: Telemetry, lines: Lines[Telemetry]) -> Re
 class Collector:
     """Collect scrapes of the given queues; use it inside one event loop.
 
-    `break_off` ends a source's read that has taken longer than the budget.
+    `break_off` ends a source's read in its thread that has taken longer than the budget; `direct` reads without one.
     """
 
     def __init__(
@@ -71,14 +74,18 @@ class Collector:
         sources: Mapping[str, Observe],
         budget_s: float,
         break_off: Mapping[str, Callable[[], None]] | None = None,
+        direct: Mapping[str, Direct] | None = None,
     ) -> None:
         self._sources = dict(sources)
         self._break_off = dict(break_off or {})
+        self._direct = dict(direct or {})
         self.budget_s = budget_s
         # Each is used by the one read of its queue that may be under way.
         self._lines = {queue: Lines(QUEUE_FIGURES, (queue,)) for queue in self._sources}
         self._threads = ThreadPoolExecutor(max_workers=max(1, len(self._sources)), thread_name_prefix="read")
         self._under_way: dict[str, asyncio.Future[Reading]] = {}
+        # Reads in the event loop that no scrape does itself.
+        self._directly: set[asyncio.Task[None]] = set()
         self._began: dict[str, float] = {}
         self._said: dict[str, Failure | None] = {}
 
@@ -103,11 +110,28 @@ class Collector:
             break_off()
         self._threads.shutdown(wait=True, cancel_futures=True)
 
+    async def leave(self) -> None:
+        """End the reads of this event loop, whose connections may be closed then; before `close`."""
+        for read in self._directly:
+            read.cancel()
+        await asyncio.gather(*self._directly, return_exceptions=True)
+
     async def _reading(self, queue: str, limit_s: float) -> Reading:
         read = self._under_way.get(queue)
         if read is None or read.done():
-            read = asyncio.get_running_loop().run_in_executor(self._threads, self._read, queue)
-            self._under_way[queue], self._began[queue] = read, time.monotonic()
+            read = self._begin(queue)
+            direct = self._direct.get(queue)
+            if direct is None:
+                self._read_in_thread(queue, read)
+            elif limit_s >= self.budget_s * READ_SHARE:
+                # It ends by itself before this scrape does, so nobody need wait for it beside.
+                await self._read_directly(queue, direct, read)
+            else:
+                task = asyncio.create_task(self._read_directly(queue, direct, read))
+                self._directly.add(task)
+                task.add_done_callback(self._directly.discard)
+        if read.done():
+            return read.result()
         left_s = max(0.0, self._began[queue] + self.budget_s - time.monotonic())
         # Waiting, not cancelling: the read may be another scrape's as well.
         done, _ = await asyncio.wait({read}, timeout=min(limit_s, left_s))
@@ -119,19 +143,55 @@ class Collector:
             return Reading(queue, False, failure=Failure.LATE, detail=f"no answer within {limit_s:.2f} s")
         return read.result()
 
+    def _begin(self, queue: str) -> asyncio.Future[Reading]:
+        read: asyncio.Future[Reading] = asyncio.get_running_loop().create_future()
+        self._under_way[queue], self._began[queue] = read, time.monotonic()
+        return read
+
+    def _read_in_thread(self, queue: str, read: asyncio.Future[Reading]) -> None:
+        def ended(done: asyncio.Future[Reading]) -> None:
+            if done.cancelled():
+                read.cancel()
+            else:
+                read.set_result(done.result())
+
+        asyncio.get_running_loop().run_in_executor(self._threads, self._read, queue).add_done_callback(ended)
+
+    async def _read_directly(self, queue: str, direct: Direct, read: asyncio.Future[Reading]) -> None:
+        """Read in the event loop, or hand on to the thread; scrapes that wait for the same read get the same."""
+        try:
+            telemetry = await direct()
+        except asyncio.CancelledError:
+            read.cancel()
+            raise
+        except Exception as error:  # noqa: BLE001 (as in a thread: every failure becomes a value)
+            read.set_result(self._failed(queue, error))
+            return
+        if telemetry is None:
+            self._read_in_thread(queue, read)
+        else:
+            read.set_result(self._made(queue, telemetry))
+
     def _read(self, queue: str) -> Reading:
         """Read one queue and write its lines; every failure becomes a value, so one queue never blanks another."""
-        redis_up = False
         try:
             telemetry = self._sources[queue](self.budget_s * READ_SHARE)
-            redis_up = True
+        except Exception as error:  # noqa: BLE001 (a bug in one queue's reading must not cost the whole page)
+            return self._failed(queue, error)
+        return self._made(queue, telemetry)
+
+    def _made(self, queue: str, telemetry: Telemetry) -> Reading:
+        try:
             return _reading_of(queue, telemetry, self._lines[queue])
-        except StoreError as error:
+        except Exception as error:  # noqa: BLE001 (nor must one in its figures)
+            return self._failed(queue, error, redis_up=True)
+
+    def _failed(self, queue: str, error: Exception, *, redis_up: bool = False) -> Reading:
+        if isinstance(error, StoreError):
             failure = Failure.UNAVAILABLE if isinstance(error, StoreUnavailable) else Failure.REJECTED
             return Reading(queue, False, failure=failure, detail=str(error))
-        except Exception as error:  # noqa: BLE001 (a bug in one queue's figures must not cost the whole page)
-            _log.exception("collector_failed", queue=queue)
-            return Reading(queue, redis_up, failure=Failure.INTERNAL, detail=repr(error))
+        _log.error("collector_failed", queue=queue, exc_info=error)
+        return Reading(queue, redis_up, failure=Failure.INTERNAL, detail=repr(error))
 
     def _say(self, reading: Reading) -> None:
         """Log a queue's failure when it begins, changes or ends; a scrape every second must not fill a disk."""

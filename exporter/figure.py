@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Generic, TypeVar
 
 from prometheus_client.metrics_core import Metric
@@ -83,9 +84,10 @@ def single(value: Callable[[Source], float | None]) -> Callable[[Source], Iterab
     return lambda source: [((), value(source))]
 
 
-def one_of(values: Iterable[str], chosen: str | None) -> list[Sample]:
+@lru_cache(maxsize=256)
+def one_of(values: type[StrEnum], chosen: str | None) -> tuple[Sample, ...]:
     """Give a 0/1 sample for every value; none is 1 when the chosen one is not among them."""
-    return [((value,), float(value == chosen)) for value in values]
+    return tuple(((str(value),), float(value == chosen)) for value in values)
 
 
 def family(figure: Figure[Source], sources: Iterable[tuple[tuple[str, ...], Source]]) -> Metric:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Mapping
 
+from isal import isal_zlib
 from starlette.types import Receive, Scope, Send
 
 from exporter.collector import Collector, wait_s
@@ -12,8 +12,8 @@ from exporter.rendering import Renderer
 from exporter.web_guard import WAITED
 
 _TIMEOUT_HEADER = b"x-prometheus-scrape-timeout-seconds"
-# Level 1 takes a quarter of the time of the default for a page that is a seventh larger.
-_GZIP_LEVEL = 1
+# ISA-L's level 1 takes less than half of the time of zlib's, for a page that is as small.
+_GZIP_LEVEL, _GZIP_FORMAT = 1, 31
 
 
 class MetricsPage:
@@ -38,7 +38,7 @@ class MetricsPage:
             (b"vary", b"Accept, Accept-Encoding"),
         ]
         if takes_gzip(asked.get(b"accept-encoding", b"").decode("latin-1")):
-            body = gzip.compress(body, _GZIP_LEVEL, mtime=0)
+            body = isal_zlib.compress(body, _GZIP_LEVEL, wbits=_GZIP_FORMAT)
             headers.append((b"content-encoding", b"gzip"))
         headers.append((b"content-length", str(len(body)).encode()))
         await send({"type": "http.response.start", "status": 200, "headers": headers})

@@ -29,7 +29,7 @@ class Reading:
     redis_up: bool
     telemetry: Telemetry | None = None
     # The lines of each figure of the catalogue, in its order; none where nothing was read.
-    lines: tuple[str, ...] = ()
+    lines: tuple[bytes, ...] = ()
     failure: Failure | None = None
     detail: str = ""
     damaged: frozenset[Part] = frozenset()

@@ -6,6 +6,7 @@ added here. What is kept between scrapes is bounded.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
@@ -35,7 +36,8 @@ class Renderer:
     def __init__(self, process: CollectorRegistry) -> None:
         self._process = process
         self._starts: dict[tuple[object, ...], str] = {}
-        self._heads: dict[tuple[object, ...], str] = {}
+        # Of each family and format: what prometheus-client gave last, and its text.
+        self._wholes: dict[tuple[str, bool], tuple[tuple[object, ...], bytes]] = {}
         self._readings: dict[str, Lines[Reading]] = {}
         self._page: Lines[Scrape] = Lines(PAGE, ())
         self._build = Lines(BUILD, ()).write(__version__)
@@ -49,7 +51,7 @@ class Renderer:
             # Nobody's default, and they change names.
             return encode(_Families([*page(scrape), *self._process.collect()])), content_type
         open_metrics = content_type.startswith("application/openmetrics-text")
-        parts: list[str] = []
+        parts: list[bytes] = []
         queues = [reading.lines for reading in scrape.readings if reading.lines]
         for number, head in enumerate(self._queue_heads[open_metrics]):
             parts.append(head)
@@ -57,25 +59,37 @@ class Renderer:
         for head, text in zip(self._own_heads[open_metrics], self._own(scrape), strict=True):
             parts += (head, text)
         for one in self._process.collect():
-            parts += self._whole(one, open_metrics=open_metrics)
+            parts.append(self._whole(one, open_metrics=open_metrics))
         if open_metrics:
-            parts.append("# EOF\n")
-        return "".join(parts).encode(), content_type
+            parts.append(b"# EOF\n")
+        return b"".join(parts), content_type
 
-    def _own(self, scrape: Scrape) -> list[str]:
+    def _own(self, scrape: Scrape) -> list[bytes]:
         """Give the lines of the exporter's own health, a text a family."""
         for reading in scrape.readings:
             if reading.queue not in self._readings:
                 self._readings[reading.queue] = Lines(READING, (reading.queue,))
         queues = [self._readings[reading.queue].write(reading) for reading in scrape.readings]
-        by_family = ["".join(lines[number] for lines in queues) for number in range(len(READING))]
+        by_family = [b"".join(lines[number] for lines in queues) for number in range(len(READING))]
         return [*by_family, *self._page.write(scrape), *self._build]
 
-    def _whole(self, one: Metric, *, open_metrics: bool) -> list[str]:
-        """Give head and lines of one family that prometheus-client made."""
+    def _whole(self, one: Metric, *, open_metrics: bool) -> bytes:
+        """Give head and lines of one family that prometheus-client made; where it is as before, so is its text."""
+        key = (one.name, open_metrics)
+        # Two zeros are equal, and are written with their signs.
+        signs = [math.copysign(1.0, sample.value) for sample in one.samples if not sample.value]
+        shows = (one.type, one.unit, one.documentation, *one.samples, *signs)
+        known = self._wholes.get(key)
+        if known is None or known[0] != shows:
+            if len(self._wholes) > _MOST_KEPT:
+                self._wholes.clear()
+            known = self._wholes[key] = (shows, "".join(self._written(one, open_metrics=open_metrics)).encode())
+        return known[1]
+
+    def _written(self, one: Metric, *, open_metrics: bool) -> list[str]:
         if len(self._starts) > _MOST_KEPT:
             self._starts.clear()
-        lines = [self._head(one, open_metrics=open_metrics)]
+        lines = [_open_metrics_head(one) if open_metrics else _family_head(one)]
         if open_metrics:
             return lines + [self._line(sample) for sample in one.samples]
         apart: dict[str, list[str]] = {}
@@ -93,16 +107,6 @@ class Renderer:
         if start is None:
             start = self._starts[key] = start_of(sample.name, sample.labels)
         return f"{start}{number_of(sample.value)}\n"
-
-    def _head(self, one: Metric, *, open_metrics: bool) -> str:
-        key = (open_metrics, one.name, one.type, one.unit, one.documentation)
-        head = self._heads.get(key)
-        if head is None:
-            if len(self._heads) > _MOST_KEPT:
-                self._heads.clear()
-            made = _open_metrics_head if open_metrics else _family_head
-            head = self._heads[key] = made(one)
-        return head
 
 
 class _Families(PrometheusCollector):
@@ -122,9 +126,12 @@ def _negotiated(accept: str) -> tuple[Callable[[PrometheusCollector], bytes], st
     return choose_encoder(accept)
 
 
-def _heads(families: Sequence[Metric]) -> dict[bool, list[str]]:
+def _heads(families: Sequence[Metric]) -> dict[bool, list[bytes]]:
     """Give the heads of families in both formats, those of OpenMetrics under True."""
-    return {True: [_open_metrics_head(one) for one in families], False: [_family_head(one) for one in families]}
+    return {
+        True: [_open_metrics_head(one).encode() for one in families],
+        False: [_family_head(one).encode() for one in families],
+    }
 
 
 def _open_metrics_head(one: Metric) -> str:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 
 import uvicorn
 
 from exporter.app import create_app
 from exporter.collector import READ_SHARE, Collector, Observe
+from sluicegate.async_connection import AsyncConnection
 from sluicegate.errors import UsageError
 from sluicegate.listening import listen
 from sluicegate.settings import Settings
 from sluicegate.store import Store
+from sluicegate.web.bounded_http import BoundedHttp
 from sluicegate.web.config import OPEN, WebConfig
 from sluicegate.web.file import WebFile
 from sluicegate.web.passwords import Passwords
@@ -34,13 +37,15 @@ class Exporter:
         self._web = WebFile(settings.exporter.web_config_file) if settings.exporter.web_config_file else None
         self.passwords = Passwords()
         self._stores = open_stores(settings, queues)
+        self._connections = connections_of(self._stores)
         self.collector = Collector(
             sources_of(self._stores),
             settings.exporter.scrape_budget_s,
             {queue: store.break_off for queue, store in self._stores.items()},
+            {queue: partial(self._stores[queue].observe_async, one) for queue, one in self._connections.items()},
         )
         self._socket: socket.socket | None = None
-        self._server: FollowingServer | None = None
+        self._server: _Server | None = None
         self._thread: threading.Thread | None = None
 
     @property
@@ -66,10 +71,11 @@ class Exporter:
             access_log=False,
             server_header=False,
             lifespan="off",
+            http=BoundedHttp,
             # Long enough for a scrape under way to be answered.
             timeout_graceful_shutdown=int(self._listen.scrape_budget_s) + 1,
         )
-        self._server = FollowingServer(config, self._web)
+        self._server = _Server(config, self._web, self.leave)
         self._thread = threading.Thread(
             target=self._server.run, kwargs={"sockets": [self._socket]}, name="exporter", daemon=True
         )
@@ -80,6 +86,12 @@ class Exporter:
 
     def _web_config(self) -> WebConfig:
         return self._web.config if self._web is not None else OPEN
+
+    async def leave(self) -> None:
+        """Close what belongs to the event loop in which the collector was used, before that loop ends."""
+        await self.collector.leave()
+        for connection in self._connections.values():
+            await connection.close()
 
     def stop(self) -> None:
         """Answer what is under way, then stop listening and let every thread and connection go."""
@@ -95,6 +107,18 @@ class Exporter:
             store.close()
 
 
+class _Server(FollowingServer):
+    """Leave nothing open in the event loop that ends with it."""
+
+    def __init__(self, config: uvicorn.Config, web: WebFile | None, leave: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(config, web)
+        self._leave = leave
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        await self._leave()
+
+
 def open_stores(settings: Settings, queues: Sequence[str]) -> dict[str, Store]:
     """Give a read-only store for each queue, the settings' own without any; nothing is connected yet."""
     each_s = settings.exporter.scrape_budget_s * READ_SHARE
@@ -107,3 +131,9 @@ def open_stores(settings: Settings, queues: Sequence[str]) -> dict[str, Store]:
 def sources_of(stores: Mapping[str, Store]) -> dict[str, Observe]:
     """Give what the collector calls for each queue."""
     return {queue: store.observe for queue, store in stores.items()}
+
+
+def connections_of(stores: Mapping[str, Store]) -> dict[str, AsyncConnection]:
+    """Give a connection of the event loop's own for each queue that can be read over one; nothing is connected yet."""
+    made = {queue: store.async_connection() for queue, store in stores.items()}
+    return {queue: connection for queue, connection in made.items() if connection is not None}

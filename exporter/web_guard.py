@@ -30,6 +30,9 @@ class WebGuard:
         if scope["type"] != "http":
             return  # nothing else is served
         config = self._config()
+        if not config.users and not config.headers:
+            await self._app(scope, receive, send)
+            return
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":

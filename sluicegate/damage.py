@@ -8,6 +8,7 @@ from sluicegate.telemetry import ClassFigures, Part, Telemetry
 
 AGES = (Part.READY, Part.CLOCK)
 DEADLINES = (Part.DEADLINES, Part.CLOCK)
+_ALL = tuple(Part)
 _STATE_PARTS: dict[str, tuple[Part, ...]] = {
     names.PENDING_STATE: (Part.READY,),
     JobState.DELAYED: (Part.DELAYED, Part.DEADLINES),
@@ -24,7 +25,7 @@ def was_measured(telemetry: Telemetry, *parts: Part) -> bool:
     not zero.
     """
     lost = not telemetry.settings_digest and telemetry.gate.initialised
-    return not lost and telemetry.damaged.isdisjoint(parts)
+    return not lost and (not telemetry.damaged or telemetry.damaged.isdisjoint(parts))
 
 
 def known(telemetry: Telemetry, value: float | None, *parts: Part) -> float | None:
@@ -34,11 +35,13 @@ def known(telemetry: Telemetry, value: float | None, *parts: Part) -> float | No
 
 def known_jobs(telemetry: Telemetry, figures: Telemetry | ClassFigures) -> dict[str, float | None]:
     """Give the count of each state before the end, None where it is not known."""
-    counts = {
+    counts: dict[str, float | None] = {
         names.PENDING_STATE: figures.ready,
         JobState.DELAYED: figures.delayed,
         JobState.RUNNING: figures.running,
         JobState.UNKNOWN: figures.unknown,
         JobState.BLOCKED: figures.blocked,
     }
+    if was_measured(telemetry, *_ALL):
+        return counts
     return {state: known(telemetry, count, *_STATE_PARTS[state]) for state, count in counts.items()}

@@ -70,6 +70,7 @@ class QueueApi:
 def _config(app: FastAPI) -> uvicorn.Config:
     return uvicorn.Config(
         app,
+        http="h11",
         log_config=None,
         access_log=False,
         server_header=False,

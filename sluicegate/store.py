@@ -49,11 +49,34 @@ class Store(Calls):
 
     def observe(self, timeout_s: float | None = None) -> Telemetry:
         """Read every figure of one instant, in one read-only round trip of at most `timeout_s`."""
-        body = self._call("observe", {}, timeout_s=timeout_s)
+        return self._reading("observe", (), timeout_s)
+
+    async def observe_async(self, connection: AsyncConnection) -> Telemetry | None:
+        """Do what `observe` does in an event loop, on a connection of `async_connection`, within its timeout.
+
+        None where only `observe` knows the way: without the loaded function, and on every error that Redis answers.
+        """
+        if not self._read_only or self._scripts_left > 0:
+            return None
+        call = ("FCALL_RO", functions.reading_name("observe"), 1, *self._arguments(()))
         try:
-            return observed.telemetry(body, self.queue)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise StoreRejected(f"observe answered something that is no reading of a queue: {error!r:.100}") from error
+            answer = await connection.ask(call)
+        except ErrorAnswer:
+            return None
+        except redis.exceptions.RedisError as error:
+            raise translated(error) from error
+        return self._telemetry_in("observe", answer)
+
+    def _reading(self, command: str, words: Words, timeout_s: float | None = None) -> Telemetry:
+        return self._telemetry_in(command, self._ask(command, words, timeout_s))
+
+    def _telemetry_in(self, command: str, reply: object) -> Telemetry:
+        answer = flat(command, reply)
+        try:
+            self._saw(observed.epoch_of(answer))
+            return observed.telemetry(answer, self.queue)
+        except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as error:
+            raise StoreRejected(f"{command} answered something that is no reading: {error!r:.100}") from error
 
     def lead(self, controller: str) -> tuple[bool, str]:
         """Take or renew the controller's lease; gives whether it leads, and its fence."""
@@ -62,7 +85,7 @@ class Store(Calls):
 
     def tick(self, fence: str) -> Telemetry:
         """Adopt hand edits and find overdue limits, then read the figures."""
-        return observed.telemetry(self._call("tick", {"fence": fence}), self.queue)
+        return self._reading("tick", (fence,))
 
     def move_gate(
         self, *, action: str, reason: str, exit_ok: bool, epoch: int, fence: str, figures: str

@@ -6,7 +6,7 @@ rank: the p-th percentile of n sorted values is value number ceil(p·n) (Hyndman
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -257,10 +257,19 @@ class Telemetry:
 
     def counter(self, name: str, job_class: str = "") -> int | None:
         """Give a total, 0 before it first moves, of the queue or of a class; None where it can't be read."""
-        if Part.COUNTERS in self.damaged or (job_class, name) in self.broken_counters:
+        if self.damaged and Part.COUNTERS in self.damaged:
+            return None
+        if self.broken_counters and (job_class, name) in self.broken_counters:
             return None
         of_class: Mapping[str, int] = self.class_counters.get(job_class, {})
         return (of_class if job_class else self.counters).get(name, 0)
+
+    def totals(self, names: Iterable[str], job_class: str = "") -> list[int | None]:
+        """Give several totals, as `counter` gives one."""
+        if self.damaged or self.broken_counters:
+            return [self.counter(name, job_class) for name in names]
+        get = (self.class_counters.get(job_class, {}) if job_class else self.counters).get
+        return [get(name, 0) for name in names]
 
     @property
     def unfinished(self) -> int:

@@ -26,7 +26,7 @@ class ServedQueue:
     ) -> None:
         self.producer = AsyncProducer(store, max_waiting=max_waiting)
         app = create_app(store, self.producer, token, waits)
-        config = uvicorn.Config(app, port=0, log_config=None, lifespan="off", timeout_graceful_shutdown=2)
+        config = uvicorn.Config(app, port=0, http="h11", log_config=None, lifespan="off", timeout_graceful_shutdown=2)
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._run, name="http")
         self._failure: BaseException | None = None

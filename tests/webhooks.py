@@ -51,7 +51,7 @@ async def served(
     feed = Feed(parts.store, own.page)
     page = Page(parts.store, feed, RUNBOOKS, parts.settings)
     app = create_app(parts.store, parts.episodes, RUNBOOKS, parts.metrics, access, page)
-    config = uvicorn.Config(app, log_config=None, lifespan="off", timeout_graceful_shutdown=1)
+    config = uvicorn.Config(app, http="h11", log_config=None, lifespan="off", timeout_graceful_shutdown=1)
     server = FollowingServer(config, access.web, access.renewals)
     bound = listen("127.0.0.1", 0, "the test's service")
     await feed.start()

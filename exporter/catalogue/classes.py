@@ -5,7 +5,8 @@ The classes are those that the contract declares, and `other` for all that it do
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 from exporter.catalogue.backlog import AGE_KEYS, DEADLINE_KEYS, ready_at, seconds
 from exporter.catalogue.records import Read, counter, gauge, measured
@@ -60,7 +61,9 @@ def _totals(counters: tuple[str, ...]) -> Read:
 
     def read(telemetry: Telemetry) -> list[Sample]:
         return [
-            ((name, counted), telemetry.counter(counted, name)) for name in telemetry.classes for counted in counters
+            ((name, counted), value)
+            for name in telemetry.classes
+            for counted, value in zip(counters, telemetry.totals(counters, name), strict=True)
         ]
 
     return read
@@ -72,12 +75,18 @@ def _admitted(telemetry: Telemetry) -> list[Sample]:
 
 def _refusals(telemetry: Telemetry) -> list[Sample]:
     """Give the refusals of every class by reason, born at 0; of the limits its own and those of the cost classes."""
-    costly = [f"{cost_class}_limit" for cost_class in telemetry.cost_classes]
-    return [
-        ((name, reason), telemetry.counter(f"refused:{reason}", name))
-        for name in telemetry.classes
-        for reason in dict.fromkeys([*RefusalReason, f"{name}_limit", *costly])
-    ]
+    samples: list[Sample] = []
+    for name in telemetry.classes:
+        known = _known_refusals(name, telemetry.cost_classes)
+        samples += zip(known, telemetry.totals(known.values(), name), strict=True)
+    return samples
+
+
+@lru_cache(maxsize=256)
+def _known_refusals(name: str, cost_classes: tuple[str, ...]) -> Mapping[tuple[str, ...], str]:
+    """Give the labels of each refusal that a class of a contract with these cost classes knows, and their counters."""
+    limits = (f"{limited}_limit" for limited in (name, *cost_classes))
+    return {(name, reason): f"refused:{reason}" for reason in (*map(str, RefusalReason), *limits)}
 
 
 def _class_gauge(

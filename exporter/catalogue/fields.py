@@ -23,11 +23,11 @@ def gate_is_readable(gate: GateView) -> bool:
     return gate.readable and gate.drain_state in set(DrainState)
 
 
-def _drain_state(telemetry: Telemetry) -> list[Sample]:
+def _drain_state(telemetry: Telemetry) -> tuple[Sample, ...]:
     return one_of(DrainState, shown_drain_state(telemetry.gate))
 
 
-def _rollback_reason(telemetry: Telemetry) -> list[Sample]:
+def _rollback_reason(telemetry: Telemetry) -> tuple[Sample, ...]:
     return one_of(RollbackReason, telemetry.gate.rollback_reason)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
-from exporter.catalogue.records import Read, counter, total, totals
+from exporter.catalogue.records import Read, counter, named_totals, total, totals
 from exporter.figure import Figure, Sample
 from sluicegate import telemetry as names
 from sluicegate.admission import RefusalReason
@@ -21,48 +23,52 @@ NO_REASON = "none"
 OTHER = "other"
 
 
+@lru_cache(maxsize=64)
+def _known_refusals(limited: tuple[str, ...]) -> Mapping[tuple[str, ...], str]:
+    """Give the labels of the refusals that a contract with these classes and cost classes knows, and their counters."""
+    reasons = dict.fromkeys([*map(str, RefusalReason), *(f"{name}_limit" for name in limited)])
+    return {("refused", reason): _REFUSED + reason for reason in reasons}
+
+
 def _admissions(telemetry: Telemetry) -> list[Sample]:
-    limited = [f"{name}_limit" for name in (*telemetry.classes, *telemetry.cost_classes)]
-    known = dict.fromkeys([*RefusalReason, *limited])
+    known = _known_refusals((*telemetry.classes, *telemetry.cost_classes))
+    strange = _others(_REFUSED, set(known.values()), telemetry)
     return [
         (("accepted", NO_REASON), telemetry.counter("admitted")),
         (("replayed", NO_REASON), telemetry.counter("replayed")),
-        *((("refused", reason), telemetry.counter(_REFUSED + reason)) for reason in known),
-        *((("refused", OTHER), count) for count in _others(_REFUSED, known, telemetry) if count),
+        *zip(known, telemetry.totals(known.values()), strict=True),
+        *((("refused", OTHER), count) for count in strange if count),
     ]
 
 
 def _by_name(prefix: str, known: tuple[str, ...]) -> Read:
     """Read the counters of a prefix by the rest of their name: the known ones born at 0, all others as `other`."""
+    declared: Mapping[tuple[str, ...], str] = {(name,): prefix + name for name in known}
+    counters = set(declared.values())
+    read_declared = named_totals(declared)
 
     def read(telemetry: Telemetry) -> list[Sample]:
-        return [
-            *(((name,), telemetry.counter(prefix + name)) for name in known),
-            *(((OTHER,), count) for count in _others(prefix, known, telemetry) if count),
-        ]
+        strange = _others(prefix, counters, telemetry)
+        return [*read_declared(telemetry), *(((OTHER,), count) for count in strange if count)]
 
     return read
 
 
-def _others(prefix: str, known: dict[str, None] | tuple[str, ...], telemetry: Telemetry) -> list[int]:
+def _others(prefix: str, known: set[str], telemetry: Telemetry) -> list[int]:
     """Sum the counters of a prefix whose name no declaration has: a name that anybody could write is no label."""
-    names = [name.removeprefix(prefix) for name in telemetry.counters if name.startswith(prefix)]
-    strange = [name for name in names if name not in known and not _LIMIT.fullmatch(name)]
-    return [sum(telemetry.counters[prefix + name] for name in strange)]
+    strange = [name for name in telemetry.counters if name.startswith(prefix) and name not in known]
+    return [sum(telemetry.counters[name] for name in strange if not _LIMIT.fullmatch(name.removeprefix(prefix)))]
 
 
-def _milliseconds(prefix: str, known: tuple[str, ...]) -> Read:
+def _milliseconds(prefix: str, known: Iterable[str]) -> Read:
     """Read totals of ms as seconds, by the rest of their name."""
-
-    def read(telemetry: Telemetry) -> list[Sample]:
-        counted = ((name, telemetry.counter(prefix + name)) for name in known)
-        return [((name,), None if ms is None else ms / 1000) for name, ms in counted]
-
-    return read
+    read_ms = named_totals({(str(name),): prefix + name for name in known})
+    return lambda telemetry: [(labels, None if ms is None else ms / 1000) for labels, ms in read_ms(telemetry)]
 
 
-def _steps(telemetry: Telemetry) -> list[Sample]:
-    return [((verb, result), telemetry.counter(f"steps:{verb}:{result}")) for verb in VerbName for result in StepResult]
+_STEPS: Mapping[tuple[str, ...], str] = {
+    (str(verb), str(result)): f"steps:{verb}:{result}" for verb in VerbName for result in StepResult
+}
 
 
 FLOW: tuple[Figure[Telemetry], ...] = (
@@ -164,7 +170,7 @@ FLOW: tuple[Figure[Telemetry], ...] = (
     counter(
         names.STEPS_TOTAL,
         "Steps of runs that ended, by verb and result: done, rolled_back, interrupted (the run ended in it otherwise).",
-        _steps,
+        named_totals(_STEPS),
         unit="steps",
         keys=_KEYS,
         labels=(STEP_LABEL, RESULT_LABEL),

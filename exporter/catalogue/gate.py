@@ -31,7 +31,7 @@ DECISION_ROWS: tuple[tuple[Action, DecisionReason], ...] = (
 NO_STEP = "none"
 
 
-def _pinned(telemetry: Telemetry) -> list[Sample]:
+def _pinned(telemetry: Telemetry) -> tuple[Sample, ...]:
     pin = telemetry.gate.pin
     # A pin nobody can name still pins: it must not read as "not pinned".
     shown = pin if pin is None or pin in set(PinReason) else PinReason.CONTROL_DATA_LOST

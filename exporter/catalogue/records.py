@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from exporter.figure import Figure, Kind, Method, Sample, single
 from sluicegate.damage import was_measured
@@ -26,9 +26,15 @@ def total(name: str) -> Read:
     return single(lambda telemetry: telemetry.counter(name))
 
 
-def totals(names: dict[str, str]) -> Read:
+def totals(names: Mapping[str, str]) -> Read:
     """Read a total for each label value → counter name, born at 0."""
-    return lambda telemetry: [((value,), telemetry.counter(name)) for value, name in names.items()]
+    return named_totals({(str(value),): name for value, name in names.items()})
+
+
+def named_totals(names: Mapping[tuple[str, ...], str]) -> Read:
+    """Read a total for each combination of label values → counter name, born at 0."""
+    labels, counters = tuple(names), tuple(names.values())
+    return lambda telemetry: zip(labels, telemetry.totals(counters), strict=True)
 
 
 def gauge(

@@ -11,22 +11,34 @@
 local commands, readonly, hot = {}, {}, {}
 local G, J, F, R, A = {}, {}, {}, {}, {} -- gate, jobs, figures, runs, audit
 
--- A library outlives its calls, so the parsed settings are kept by their digest; a script parses them each time.
-local settings_digest, settings_value
+-- A library outlives its calls, so what is parsed is kept, by what it was parsed from: that of as many queues as one server
+-- is likely to have. A script parses it each time.
+local MOST_KEPT = 64
 
+-- Keep a value under a key; kept = { by = what is kept, n = how many }.
+local function keep(kept, key, value)
+  if not kept.by[key] then
+    if kept.n == MOST_KEPT then kept.by, kept.n = {}, 0 end
+    kept.n = kept.n + 1
+  end
+  kept.by[key] = value
+  return value
+end
+
+local settings_kept = { by = {}, n = 0 }
+
+-- The settings, parsed, and their digest.
 local function settings_of(p)
   local digest = redis.pcall('HGET', p .. 'queue:settings', 'digest')
   if type(digest) ~= 'string' then return nil end
-  if digest ~= settings_digest then
-    local text = redis.call('HGET', p .. 'queue:settings', 'contract')
-    local whole, parsed = pcall(cjson.decode, text or '')
-    if not whole or type(parsed) ~= 'table' then return nil end
-    for _, name in ipairs({ 'classes', 'cost_classes', 'thresholds', 'timings', 'ramp_percents' }) do
-      if type(parsed[name]) ~= 'table' then return nil end
-    end
-    settings_value, settings_digest = parsed, digest
+  if settings_kept.by[digest] then return settings_kept.by[digest], digest end
+  local text = redis.call('HGET', p .. 'queue:settings', 'contract')
+  local whole, parsed = pcall(cjson.decode, text or '')
+  if not whole or type(parsed) ~= 'table' then return nil end
+  for _, name in ipairs({ 'classes', 'cost_classes', 'thresholds', 'timings', 'ramp_percents' }) do
+    if type(parsed[name]) ~= 'table' then return nil end
   end
-  return settings_value
+  return keep(settings_kept, digest, parsed), digest
 end
 
 -- A whole number as text: tostring loses digits above 2^46.
@@ -38,13 +50,15 @@ local function open_call(args)
   local time = redis.call('TIME')
   local us = tonumber(time[1]) * 1000000 + tonumber(time[2])
   local p = args[1]
+  local settings, digest = settings_of(p)
   return {
     p = p,
     seen = tonumber(args[2]) or 0,
     us = us,
     now = math.floor(us / 1000),
     v = args,
-    s = settings_of(p),
+    s = settings,
+    digest = digest,
     counted = {},
     lifetimes = {},
     woken = 0,

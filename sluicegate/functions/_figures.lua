@@ -1,47 +1,31 @@
 -- What the controller, the run's gate and admission go by: ages, slack, the provider's window, the predicted wait
 -- (contract §2). What is asked of several indexes together, such as the ages of all pairs, is found without merging them.
 
--- Nearest rank: the p-th percentile of n sorted values is number ceil(p n). Ages ascend as eligible-since descends; one
--- from the future is 0.
-local function ages_at(q, sets, total, shares)
-  local ages = {}
-  for i, share in ipairs(shares) do
-    ages[i] = total == 0 and 0
-      or math.max(0, q.now - nth_score(sets, total, total - math.ceil(share * total) + 1))
-  end
-  return ages
+-- Nearest rank: the p-th percentile of n sorted values is number ceil(p n). Ages ascend as eligible-since descends.
+local function rank_by_since(total, share)
+  return total - math.ceil(share * total) + 1
 end
 
-local function slacks_at(q, sets, total, shares)
-  if total == 0 then return nil end
-  local slacks = {}
-  for i, share in ipairs(shares) do slacks[i] = nth_score(sets, total, math.ceil(share * total)) - q.now end
-  return slacks
+local function rank_by_deadline(total, share)
+  return math.ceil(share * total)
 end
 
+-- An age from the future is 0.
 function F.age_ms(q, keys, share)
   local sets, total = sets_of(keys)
-  return ages_at(q, sets, total, { share })[1]
-end
-
-local function oldest_of(sets)
-  local oldest
-  for _, set in ipairs(sets) do
-    local since = tonumber(score_text(set.key, 0))
-    if not oldest or since < oldest then oldest = since end
-  end
-  return oldest
+  if total == 0 then return 0 end
+  return math.max(0, q.now - nth_score(sets, rank_by_since(total, share)))
 end
 
 function F.slack_ms(q, keys, share)
   local sets, total = sets_of(keys)
-  local slacks = slacks_at(q, sets, total, { share })
-  return slacks and slacks[1]
+  if total == 0 then return nil end
+  return nth_score(sets, rank_by_deadline(total, share)) - q.now
 end
 
-local function counted(keys, cards)
+local function counted(keys)
   local n = 0
-  for _, key in ipairs(keys) do n = n + card(key, cards) end
+  for _, key in ipairs(keys) do n = n + redis.call('ZCARD', key) end
   return n
 end
 
@@ -60,34 +44,11 @@ function F.ages(q, class)
   return keys
 end
 
-local function classes_under(q, class)
-  if q.s.classes[class or ''] then return { class } end
-  local names = {}
+-- The indexes of the unfinished by deadline.
+function F.deadlines(q)
+  local keys = {}
+  for _, pair in ipairs(J.pairs(q)) do keys[#keys + 1] = q.p .. 'queue:ready:' .. pair.name end
   for _, name in ipairs(J.classes(q)) do
-    if counts_under(q, name, class) then names[#names + 1] = name end
-  end
-  return names
-end
-
--- The keys of one family for some classes.
-local function family(prefix, names)
-  local keys = {}
-  for i, name in ipairs(names) do keys[i] = prefix .. name end
-  return keys
-end
-
-local function ready_by_deadline(q, class)
-  local keys = {}
-  for _, pair in ipairs(J.pairs(q)) do
-    if counts_under(q, pair.class, class) then keys[#keys + 1] = q.p .. 'queue:ready:' .. pair.name end
-  end
-  return keys
-end
-
--- The indexes of the unfinished by deadline: of one class, or of all.
-function F.deadlines(q, class)
-  local keys, names = ready_by_deadline(q, class), classes_under(q, class)
-  for _, name in ipairs(names) do
     keys[#keys + 1] = q.p .. 'queue:delayed:' .. name
     keys[#keys + 1] = q.p .. 'running:' .. name
   end
@@ -102,23 +63,20 @@ function F.unfinished(q)
   return counted(F.deadlines(q))
 end
 
-local function below(keys, bound, cards)
-  local n = 0
-  for _, key in ipairs(keys) do
-    if card(key, cards) > 0 then n = n + redis.call('ZCOUNT', key, '-inf', '(' .. digits(bound)) end
-  end
-  return n
-end
-
--- What the age rules go by. With earliest deadline first the long classes wait by design, so the shortest one speaks.
-function F.ruling_ages(q)
-  if q.s.dispatch ~= 'edf' then return F.ages(q) end
+-- What the age rules go by. With earliest deadline first the long classes wait by design, so the shortest one speaks; all of
+-- them (nil) otherwise.
+local function ruling_class(q)
+  if q.s.dispatch ~= 'edf' then return nil end
   local shortest
   for class, declared in pairs(q.s.classes) do
     local best = shortest and q.s.classes[shortest].deadline_ms
     if not best or declared.deadline_ms < best or (declared.deadline_ms == best and class < shortest) then shortest = class end
   end
-  return F.ages(q, shortest)
+  return shortest
+end
+
+function F.ruling_ages(q)
+  return F.ages(q, ruling_class(q))
 end
 
 local BUCKETS = 6
@@ -186,6 +144,16 @@ function F.completions(q, damaged)
     done = done + in_bucket(damaged, 'completions', q.p .. 'done:' .. bucket, 'jobs')
   end
   return done
+end
+
+-- Whether there is not one bucket of the window: one call in the place of one a bucket.
+function F.window_is_empty(q, window)
+  local keys, newest = {}, F.bucket(q)
+  for bucket = newest - BUCKETS + 1, newest do
+    keys[#keys + 1] = q.p .. 'provider:' .. window .. ':' .. bucket
+    keys[#keys + 1] = q.p .. 'done:' .. bucket
+  end
+  return redis.call('EXISTS', unpack(keys)) == 0
 end
 
 -- Predicted wait in ms: backlog ÷ completions per ms; 0 without a backlog, nil on too few completions.

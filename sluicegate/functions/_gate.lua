@@ -55,19 +55,18 @@ local function parse_record(flat)
   return g
 end
 
--- A library outlives its calls, and between two moves the record stays the same: it is read and parsed where its dump is
--- new. A dump costs half of what reading the values does; whoever may not ask for one gets an error, which is never old.
-local record_dump, record_parsed, record_shown
+-- Between two moves the record stays the same: it is read and parsed where its dump is new. A dump costs half of what
+-- reading the values does; whoever may not ask for one gets an error, which is never old.
+local records_kept = { by = {}, n = 0 }
 
-local function parsed_record(q)
+-- { dump, parsed, shown }: shown lets a table without a field of its own give the record's.
+local function record_of(q)
   local key = q.p .. 'control:gate'
-  local dump = redis.pcall('DUMP', key)
-  if not dump or dump ~= record_dump then
-    local flat = redis.pcall('HGETALL', key)
-    record_dump, record_parsed = dump, parse_record(flat.err and {} or flat)
-    record_shown = { __index = record_parsed }
-  end
-  return record_parsed
+  local dump, known = redis.pcall('DUMP', key), records_kept.by[key]
+  if dump and known and known.dump == dump then return known end
+  local flat = redis.pcall('HGETALL', key)
+  local parsed = parse_record(flat.err and {} or flat)
+  return keep(records_kept, key, { dump = dump, parsed = parsed, shown = { __index = parsed } })
 end
 
 -- Duplicates that can't be counted any more are taken for one that nobody has acknowledged.
@@ -96,12 +95,12 @@ local function read_gate(q)
   local p = q.p
   local texts = redis.call('MGET', p .. 'control:epoch', p .. 'drain_state', p .. 'admission', p .. 'control:seen',
     p .. 'lock:run')
-  local epoch, record = whole_number(texts[1]), parsed_record(q)
+  local epoch, record = whole_number(texts[1]), record_of(q)
   -- With room for what read_duplicates adds: a table that has to grow costs as much as a read.
   local g = { stored = 'ok', raw_state = texts[2] or nil, raw_admission = texts[3] or nil, epoch = epoch or 0,
     seen = whole_number(texts[4]) or 0, run = texts[5] and G.live_run(q, texts[5]) or nil, drain_state = nil,
     behind = false, confirmed = nil, acknowledged = nil, audited = nil, duplicates = nil, duplicates_damaged = nil }
-  local whole = read_duplicates(q, g) and record.whole
+  local whole = read_duplicates(q, g) and record.parsed.whole
   local raw = TIGHTNESS[g.raw_state or ''] and (g.raw_admission == 'open' or g.raw_admission == 'closed')
   if not (whole and raw and epoch and q.s) then
     local none_of_it = redis.call('EXISTS', p .. 'control:gate', p .. 'control:epoch', p .. 'queue:settings') == 0
@@ -116,7 +115,7 @@ end
 -- garbage). A raw key alone opens nothing: it may have been set before the queue was.
 function G.read(q)
   local g, record = read_gate(q)
-  for field, value in pairs(record) do
+  for field, value in pairs(record.parsed) do
     if g[field] == nil then g[field] = value end
   end
   return g
@@ -124,8 +123,8 @@ end
 
 -- The same for commands that decide by the gate and never write it: the record is not copied.
 function G.glance(q)
-  local g = read_gate(q)
-  return setmetatable(g, record_shown)
+  local g, record = read_gate(q)
+  return setmetatable(g, record.shown)
 end
 
 -- Make damaged records whole again; the values are what could still be read. Only a named person asks for it.
@@ -234,7 +233,7 @@ function G.move(q, g, from, why)
   if g.drain_state ~= 'reject_new' then g.ok_since = 0 end
   if g.drain_state == 'recovering' and (from ~= 'recovering' or why.window) then g.window = digits(g.epoch) end
   if g.pin == nil then g.pin_note = '' end
-  local pinned = parsed_record(q).pin
+  local pinned = record_of(q).parsed.pin
   redis.call('SET', q.p .. 'control:epoch', digits(g.epoch))
   G.save(q, g)
   G.mirror(q, g)

@@ -14,10 +14,10 @@ function commands.lead(q)
 end
 
 -- A lease that has ended leads no more: a controller that was stopped between its look and its move has old figures.
-local function led(q)
+local function led(q, fence)
   local lock = hash_of(q.p .. 'lock:controller')
-  if lock.fence == nil then return q.a.fence == '0' end
-  return lock.fence == q.a.fence and (tonumber(lock.lease_end) or 0) > q.now
+  if lock.fence == nil then return fence == '0' end
+  return lock.fence == fence and (tonumber(lock.lease_end) or 0) > q.now
 end
 
 -- A run's limit passed by more than its grace is a breach: a dead executor can't leave the gate open.
@@ -36,25 +36,26 @@ local function overdue(q, g)
   end
 end
 
--- tick {fence}: adopt hand edits, find overdue limits, answer the figures of this instant.
--- -> observe's body + led
+-- tick fence: adopt hand edits, find overdue limits, answer the figures of this instant.
+-- -> as observe
 function commands.tick(q)
+  local fence = q.v[3]
   local g = G.read(q)
-  if G.readable(g) and led(q) then
+  if G.readable(g) and led(q, fence) then
     G.adopt(q, g)
     overdue(q, g)
     g = G.read(q)
   end
-  local body = F.observe(q, g)
-  body.led = led(q)
-  return body
+  return F.observe(q, g)
 end
+hot.tick = true
 
--- observe {}: the figures of this instant. Read-only.
+-- observe: the figures of this instant. Read-only. -> F.observe's list
 function commands.observe(q)
-  return F.observe(q, G.read(q))
+  return F.observe(q, G.glance(q))
 end
 readonly.observe = true
+hot.observe = true
 
 local function drained(q, g, why)
   if g.drain_state == 'drain' then return end
@@ -142,7 +143,7 @@ end
 -- Loosening needs the epoch the figures were read at; tightening never fails on it. Adoption alone answers unchanged.
 -- -> {answer = moved | unchanged | stale | unreadable, drain_state, epoch}
 function commands.move_gate(q)
-  if not led(q) then return { answer = 'stale', drain_state = 'drain', epoch = '0' } end
+  if not led(q, q.a.fence) then return { answer = 'stale', drain_state = 'drain', epoch = '0' } end
   local g = G.read(q)
   local before = g.epoch
   local why = { reason = q.a.reason, actor = 'controller', figures = q.a.figures }

@@ -29,7 +29,7 @@ function commands.init(q)
   if found then return { answer = 'not_empty', found = found } end
   redis.call('HSET', p .. 'queue:settings', 'contract', q.a.contract, 'digest', q.a.digest, 'actor', q.a.actor, 'reason',
     q.a.reason, 'at', digits(q.now))
-  q.s = settings_of(p)
+  q.s, q.digest = settings_of(p)
   local g = G.read(q)
   g.drain_state, g.window, g.dwell_ms = 'admit', '0', q.s.timings.reject_dwell_ms
   G.move(q, g, 'drain', { reason = 'init', actor = q.a.actor, note = q.a.reason })
@@ -45,11 +45,11 @@ function commands.apply_settings(q)
   if old_trace(q) then return { answer = 'old_layout' } end
   local g = G.read(q)
   if g.stored == 'uninitialised' and not trace(q) then return { answer = 'unreadable' } end
-  local was, kept = q.s and settings_digest or '', q.s and J.keeps_list(q)
+  local was, kept = q.digest or '', q.s and J.keeps_list(q)
   if was == q.a.digest then return { answer = 'unchanged', was = was } end
   put('HSET', q.p .. 'queue:settings', 'contract', q.a.contract, 'digest', q.a.digest, 'actor', q.a.actor, 'reason',
     q.a.reason, 'at', digits(q.now))
-  q.s = settings_of(q.p)
+  q.s, q.digest = settings_of(q.p)
   if q.s and kept ~= J.keeps_list(q) then J.list_anew(q) end
   g = G.read(q) -- where the settings alone were lost, the gate stands as before
   G.log(q, g, { from = g.drain_state, to = g.drain_state, reason = 'settings_applied', actor = q.a.actor,

@@ -31,7 +31,7 @@ function commands.hello(q)
   put('HSET', key, 'seen', digits(q.now), 'version', q.a.version or '')
   if q.a.report then redis.call('HSET', key, 'report', q.a.report) end
   redis.call('PEXPIRE', key, 60000)
-  return { drain_state = G.effective(g), epoch = digits(g.epoch), digest = q.s and settings_digest or '' }
+  return { drain_state = G.effective(g), epoch = digits(g.epoch), digest = q.digest or '' }
 end
 
 -- goodbye {worker}: forget a worker that has stopped by itself.

@@ -35,7 +35,7 @@ local function open_for_restore(q, g)
   local p, a = q.p, q.a
   redis.call('HSET', p .. 'queue:settings', 'contract', a.contract, 'digest', a.digest, 'actor', a.actor, 'reason',
     a.reason, 'at', digits(q.now))
-  q.s = settings_of(p)
+  q.s, q.digest = settings_of(p)
   if not q.s then error('the contract of the snapshot is not one') end
   g.epoch, g.window, g.dwell_ms = tonumber(a.epoch) or 0, '0', q.s.timings.reject_dwell_ms
   redis.call('HSET', p .. 'control:duplicates', 'confirmed', digits(a.confirmed), 'acknowledged', digits(a.acknowledged),
@@ -54,12 +54,12 @@ function commands.restore_begin(q)
   if refusal then return refusal end
   local clean = g.stored == 'uninitialised'
   local answer = g.restoring == a.restore and 'resumed' or clean and 'clean' or 'live'
-  if a.dry or answer == 'resumed' then return { answer = answer, digest = q.s and settings_digest or '' } end
+  if a.dry or answer == 'resumed' then return { answer = answer, digest = q.digest or '' } end
   if clean then open_for_restore(q, g) else G.adopt(q, g) end
   if clean or g.drain_state ~= 'drain' then g.since = q.now end
   G.close(q, g, 'restored', 'lost', { reason = 'restore_begun', actor = a.actor, note = a.reason })
   redis.call('HSET', q.p .. 'control:gate', 'restoring', a.restore)
-  return { answer = answer, digest = q.s and settings_digest or '', epoch = digits(g.epoch) }
+  return { answer = answer, digest = q.digest or '', epoch = digits(g.epoch) }
 end
 
 -- restore id suspect dry contract (line)*: put back what is not there, at most 50 lines of the file as they stand in it

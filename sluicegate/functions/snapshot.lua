@@ -18,7 +18,7 @@ end
 function commands.snapshot(q)
   local g = G.read(q)
   local body = { at = q.now, epoch = digits(g.epoch), drain_state = G.effective(g), pin = G.effective_pin(g) or '',
-    digest = q.s and settings_digest or '', contract = redis.call('HGET', q.p .. 'queue:settings', 'contract') or '',
+    digest = q.digest or '', contract = redis.call('HGET', q.p .. 'queue:settings', 'contract') or '',
     confirmed = g.confirmed, acknowledged = g.acknowledged, kill = text_of(q.p .. 'kill') or '',
     endpoint = hash_of(q.p .. 'control:endpoint'), containers = {}, horizon = q.now }
   for _, name in ipairs(container_names(q)) do body.containers[name] = redis.call('ZCARD', q.p .. name) end

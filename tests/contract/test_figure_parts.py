@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.function_values import value_of, worth
+from tests.function_values import worth
 
 NOW_MS = 1_800_000_000_000
 BUCKET = NOW_MS * 6 // 30_000
@@ -79,24 +79,23 @@ def test_a_class_has_its_own_figures_and_undeclared_ones_are_other(client: Any) 
     assert keys("F.ages") == ["queue:fifo:long:-", "queue:fifo:odd:-", "queue:fifo:short:-"]
     assert keys("F.ages", "long") == ["queue:fifo:long:-"]
     assert keys("F.ages", "other") == ["queue:fifo:odd:-"]
-    assert keys("F.deadlines", "other") == ["queue:delayed:odd", "queue:ready:odd:-", "running:odd"]
-    assert keys("F.deadlines", "long") == ["queue:delayed:long", "queue:ready:long:-", "running:long"]
+    of_odd = {"queue:delayed:odd", "queue:ready:odd:-", "running:odd"}
+    assert of_odd < set(keys("F.deadlines"))
     assert len(keys("F.deadlines")) == 9
 
 
-def test_the_oldest_is_the_oldest_of_all_indexes(client: Any) -> None:
-    assert value_of(client, "oldest_of({}) == nil") is True
-    client.zadd("a", {"x": 5, "y": 9})
-    client.zadd("b", {"z": 3})
-    assert value_of(client, "{ oldest_of({ { key = 'a' }, { key = 'b' } }), oldest_of({ { key = 'a' } }) }") == [3, 5]
-    assert value_of(client, "oldest_of({ { key = 'b' }, { key = 'a' } })") == 3
+def test_a_window_is_empty_without_one_bucket_of_calls_or_completions(client: Any) -> None:
+    def is_empty() -> bool:
+        return worth(client, f"{frame()} return F.window_is_empty(q, '5')") is True
 
-
-def test_an_empty_index_is_not_counted_below_a_bound(client: Any) -> None:
-    client.zadd("a", {"x": 4, "y": 5})
-    client.config_resetstat()
-    assert value_of(client, "below({ 'a', 'b' }, 5)") == 1
-    assert client.info("commandstats")["cmdstat_zcount"]["calls"] == 1
+    assert is_empty()
+    for key in (f"provider:5:{BUCKET}", f"done:{BUCKET}", f"provider:5:{BUCKET - 5}", f"done:{BUCKET - 5}"):
+        client.hset(key, "any", 1)
+        assert not is_empty()
+        client.delete(key)
+    for key in (f"provider:6:{BUCKET}", f"provider:5:{BUCKET - 6}", f"done:{BUCKET + 1}"):
+        client.hset(key, "any", 1)
+    assert is_empty()
 
 
 def call(client: Any, bucket: int, **counts: Any) -> None:

@@ -41,21 +41,26 @@ RARELY_SEEN = {
 FAULTS = (
     Fault(
         "an age of one rank too young",
-        "nth_score(sets, total, total - math.ceil(share * total) + 1)",
-        "nth_score(sets, total, total)",
+        "return total - math.ceil(share * total) + 1",
+        "return math.min(total, total - math.ceil(share * total) + 2)",
     ),
-    Fault("a running job past its deadline is not doomed", "+ below(family(q, 'running:', names), q.now)", ""),
+    Fault("a running job past its deadline is not doomed", " + below(running, q.now)", ""),
     Fault(
         "a lease that has ended is in flight",
         "'queue:leases', '(' .. digits(q.now), '+inf')",
         "'queue:leases', '-inf', '+inf')",
     ),
+    Fault(
+        "a rank of all classes is too high",
+        "if missing == 0 then return score end",
+        "if missing <= 0 then return score end",
+    ),
     Fault("a refusal is not counted by class", "  count_class(q, job.class, 'refused:' .. reason)\n", ""),
-    Fault("an undeclared class has no figures", "  add(OTHER)\n", ""),
+    Fault("an undeclared class has no figures", "  class_layout(q, OTHER, layout)\n", ""),
     Fault(
         "canaries are in the count of the running",
-        "body.running_canaries = redis.call('ZCARD', p .. 'running:canary')",
-        "body.running_canaries = 0",
+        "counts.canaries = counts[keys[2]]",
+        "counts.canaries = 0",
     ),
 )
 
@@ -93,8 +98,9 @@ def test_a_longer_run_of_another_seed_keeps_them_equal(server: QueueServer) -> N
 @pytest.mark.timeout(BUSY_S)
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_a_fault_planted_in_a_figure_is_found(redis_server: QueueServer, fault: Fault) -> None:
+    planted = fault.planted(SOURCE)
     with pytest.raises(AssertionError):
-        play_figures(redis_server, fault.planted(SOURCE), SHORT)
+        play_figures(redis_server, planted, SHORT)
 
 
 @pytest.fixture
@@ -183,3 +189,20 @@ def test_a_class_taken_out_of_the_settings_is_gone_at_once_and_its_jobs_are_othe
     assert not [key for key in page if "browse" in key]
     assert page["sluicegate_class_jobs", "other", "pending"] == 2
     assert page["sluicegate_class_admitted_total", "other"] == 0, "what was counted before stays where it was"
+
+
+def test_a_reading_asks_redis_for_as_little_at_any_depth(crowd: Crowd) -> None:
+    """Its cost is that of the commands inside: some 120 where three classes lie among each other."""
+    asked = []
+    draw = random.Random(9)
+    for batches in (5, 60):
+        for _ in range(batches):
+            crowd.submit(*((draw.choice(CLASSES[:3]), draw.randrange(200_000, 9_000_000)) for _ in range(100)))
+            crowd.wait(draw.randrange(2_000))
+        crowd.client.config_resetstat()
+        crowd.reader.observe()
+        calls = {name: row["calls"] for name, row in crowd.client.info("commandstats").items()}
+        asked.append(sum(calls.values()) - sum(calls.get(f"cmdstat_{name}", 0) for name in ("info", "eval_ro")))
+
+    assert asked[1] <= asked[0] + 20
+    assert max(asked) <= 130

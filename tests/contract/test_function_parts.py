@@ -147,3 +147,13 @@ def test_other_calls_write_their_indexes_at_once(client: Any) -> None:
     writes = "index(q, 'ZADD', 'k', 1800057300123, 'a') index(q, 'RPUSH', 'l', 'x')"
     seen: Any = worth(client, f"{FRAME} {writes} write_indexes(q) return redis.call('EXISTS', 'k', 'l')")
     assert (seen, client.zscore("k", "a")) == (2, 1800057300123)
+
+
+def test_no_more_is_kept_between_calls_than_of_64_queues(client: Any) -> None:
+    body = (
+        "local kept, most = { by = {}, n = 0 }, 0 for turn = 1, 3 do for n = 1, 100 do keep(kept, n, turn)"
+        " local held = 0 for _ in pairs(kept.by) do held = held + 1 end"
+        " most = math.max(most, held) if held ~= kept.n or kept.by[n] ~= turn then error('lost') end end end"
+        " keep(kept, 100, 7) return { most, kept.by[100] }"
+    )
+    assert worth(client, body) == [64, 7]

@@ -2,58 +2,53 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
 
-from sluicegate import functions
 from sluicegate.job import Outcome
+from sluicegate.telemetry import Telemetry
 from tests.queues import ClockedQueue, OpenClockedFunction
 
 
-def seen(queue: ClockedQueue) -> dict[str, Any]:
-    """Give one reading as the function answers it."""
-    name = functions.function_name("observe")
-    body: dict[str, Any] = json.loads(queue.client.fcall(name, 1, "control:gate", "", "0", "{}"))
-    return body
+def seen(queue: ClockedQueue) -> Telemetry:
+    return queue.store.observe()
 
 
 def damaged(queue: ClockedQueue) -> set[str]:
-    return set(seen(queue)["damaged"])
+    return set(seen(queue).damaged)
 
 
-@pytest.mark.parametrize(("dispatch", "ages_ms"), [("fifo", [40, 100, 100]), ("edf", [40, 40, 40])])
+@pytest.mark.parametrize(("dispatch", "ages_s"), [("fifo", [0.04, 0.1, 0.1]), ("edf", [0.04, 0.04, 0.04])])
 def test_by_deadline_the_ages_are_those_of_the_shortest_class(
-    open_clocked: OpenClockedFunction, dispatch: str, ages_ms: list[int]
+    open_clocked: OpenClockedFunction, dispatch: str, ages_s: list[float]
 ) -> None:
     queue = open_clocked(dispatch=dispatch)
     queue.accepted("test-patch")
     queue.wait(60)
     queue.accepted("lint-fix")
     queue.wait(40)
-    assert seen(queue)["ages_ms"] == ages_ms
-    assert seen(queue)["oldest_at"] == queue.clock.now_ms - 100
+    now = seen(queue)
+    assert [now.queue_age_p50_seconds, now.queue_age_p95_seconds, now.queue_age_p99_seconds] == ages_s
+    assert (now.oldest_ready_at_ms, now.oldest_job_age_seconds) == (queue.clock.now_ms - 100, 0.1)
 
 
 def test_without_unknown_jobs_none_is_the_oldest(clocked: ClockedQueue) -> None:
-    assert "oldest_unknown_at" not in seen(clocked)
+    assert seen(clocked).oldest_unknown_at_ms is None
     clocked.settle(clocked.started(), Outcome.UNKNOWN)
     at = clocked.clock.now_ms
     clocked.wait(5)
-    assert seen(clocked)["oldest_unknown_at"] == at
+    assert seen(clocked).oldest_unknown_at_ms == at
 
 
 def test_leases_that_have_ended_are_taken_off_their_own_class(clocked: ClockedQueue) -> None:
     clocked.started("lint-fix")
     clocked.wait(clocked.contract.lease_ms - 1)
     clocked.started("test-patch")
-    classes = seen(clocked)["classes"]
-    assert [classes[name]["inflight"] for name in ("lint-fix", "test-patch")] == [1, 1]
+    classes = seen(clocked).classes
+    assert [classes[name].inflight for name in ("lint-fix", "test-patch")] == [1, 1]
     clocked.wait(1)
-    body = seen(clocked)
-    assert [body["classes"][name]["inflight"] for name in ("lint-fix", "test-patch")] == [0, 1]
-    assert (body["inflight"], body["leases"]) == (1, 2)
+    now = seen(clocked)
+    assert [now.classes[name].inflight for name in ("lint-fix", "test-patch")] == [0, 1]
+    assert (now.worker_inflight, now.running) == (1, 2)
 
 
 def test_what_is_no_hash_of_counts_has_none_and_says_so(clocked: ClockedQueue) -> None:
@@ -90,11 +85,11 @@ def test_an_instant_to_come_is_one_only_within_what_a_clock_is_set_back_by(clock
         instant = clocked.clock.now_ms + ahead_ms
         clocked.client.set("control:snapshot", instant)
         clocked.client.set("control:seen", instant)
-        body = seen(clocked)
-        assert (body["snapshot_at"], body["gate"]["seen"]) == ((instant, instant) if shown else (0, 0))
+        now = seen(clocked)
+        assert (now.snapshot_at_ms, now.gate.controller_seen_ms) == ((instant, instant) if shown else (0, 0))
     clocked.client.set("control:seen", clocked.clock.now_ms)
     clocked.client.delete("control:snapshot")
-    assert seen(clocked)["snapshot_at"] == 0
+    assert seen(clocked).snapshot_at_ms == 0
 
 
 def test_jobs_of_a_time_to_come_are_counted_past_the_same_bound(open_clocked: OpenClockedFunction) -> None:
@@ -102,8 +97,8 @@ def test_jobs_of_a_time_to_come_are_counted_past_the_same_bound(open_clocked: Op
     job = queue.accepted()
     for ahead_ms, many in ((1000, 0), (1001, 1)):
         queue.client.zadd("queue:fifo:lint-fix:-", {job: queue.clock.now_ms + ahead_ms})
-        body = seen(queue)
-        assert (body["ahead"], "clock" in body["damaged"]) == (many, bool(many))
+        now = seen(queue)
+        assert (now.ahead, "clock" in now.damaged) == (many, bool(many))
 
 
 def test_the_doomed_are_those_that_no_worker_may_start_and_those_that_run_too_long(clocked: ClockedQueue) -> None:
@@ -113,45 +108,52 @@ def test_the_doomed_are_those_that_no_worker_may_start_and_those_that_run_too_lo
     clocked.settle(clocked.started(deadline_s=1), Outcome.RETRY, delay_ms=1000 - margin_ms)
     clocked.accepted(deadline_s=1)
     clocked.wait(1000 - margin_ms)
-    assert seen(clocked)["doomed"] == 0
+    assert seen(clocked).doomed == 0
     clocked.wait(1)
-    assert seen(clocked)["doomed"] == 2
+    assert seen(clocked).doomed == 2
     clocked.wait(margin_ms - 1)
-    assert seen(clocked)["doomed"] == 2
+    assert seen(clocked).doomed == 2
     clocked.wait(1)
-    assert seen(clocked)["doomed"] == 3
+    assert seen(clocked).doomed == 3
 
 
 def test_without_settings_there_is_only_the_gate(open_clocked: OpenClockedFunction) -> None:
     queue = open_clocked(checked=False)
     queue.client.delete("queue:settings")
-    body = seen(queue)
-    assert (body["digest"], "classes" in body, body["gate"]["admitted_percent"]) == ("", False, 0)
-    assert (body["gate"]["stored"], body["gate"]["initialised"]) == ("unreadable", True)
+    now = seen(queue)
+    assert (now.settings_digest, now.classes, now.gate.admission_ratio) == ("", {}, 0)
+    assert (now.gate.readable, now.gate.initialised) == (False, True)
 
 
 def test_a_limited_backlog_shows_a_wait_a_class(open_clocked: OpenClockedFunction) -> None:
     queue = open_clocked(backlog_limit=0.5)
     queue.accepted()
-    classes = seen(queue)["classes"]
-    assert classes["lint-fix"]["predicted_wait_ms"] > 0
-    assert classes["test-patch"]["predicted_wait_ms"] == 0
-    assert "predicted_wait_ms" not in classes["other"]
-    assert ("deadline_ms" in classes["lint-fix"], "deadline_ms" in classes["other"]) == (True, False)
+    classes = seen(queue).classes
+    assert (classes["lint-fix"].predicted_wait_seconds or 0) > 0
+    assert (classes["test-patch"].predicted_wait_seconds, classes["other"].predicted_wait_seconds) == (0, None)
+    assert (classes["lint-fix"].deadline_seconds is None, classes["other"].deadline_seconds) == (False, None)
 
 
-def test_a_run_s_damaged_numbers_are_0_and_a_decision_that_is_none_is_empty(clocked: ClockedQueue) -> None:
-    gate = seen(clocked)["gate"]
-    assert (gate["decision"], gate["decision_reason"], "run" in gate) == ("", "", False)
+def test_a_run_s_damaged_instant_is_0_and_a_decision_that_is_none_is_empty(clocked: ClockedQueue) -> None:
+    gate = seen(clocked).gate
+    assert (gate.decision, gate.decision_reason, gate.run) == ("", "", None)
     clocked.store.open_run(
         {"runbook": "drain-and-recover", "trigger": "person", "run": "run1", "actor": "ada", "reason": "x"}
         | {"confirmed": True, "digest": "", "episode": ""}
     )
-    run = seen(clocked)["gate"]["run"]
-    assert (run["id"], run["verb"], run["step"], run["started_at"]) == ("run1", "", 0, clocked.clock.now_ms)
-    clocked.client.hset("run:run1", mapping={"step": "x", "started_at": clocked.clock.now_ms + 1001})
-    run = seen(clocked)["gate"]["run"]
-    assert (run["step"], run["started_at"]) == (0, 0)
+    run = seen(clocked).gate.run
+    assert run is not None
+    assert (run.run_id, run.runbook, run.step, run.started_at_ms) == (
+        "run1",
+        "drain-and-recover",
+        "",
+        clocked.clock.now_ms,
+    )
+    for text in ("x", str(clocked.clock.now_ms + 1001)):
+        clocked.client.hset("run:run1", "started_at", text)
+        run = seen(clocked).gate.run
+        assert run is not None
+        assert run.started_at_ms == 0
     clocked.store.order("abort", "ada", "x")
 
 
@@ -164,8 +166,13 @@ def calls(queue: ClockedQueue, command: str) -> int:
 
 
 def test_of_a_healthy_queue_no_age_and_no_lease_is_counted_one_by_one(clocked: ClockedQueue) -> None:
-    clocked.started()
+    for _ in range(20):
+        clocked.accepted()
+    clocked.wait(6_000)
+    assert calls(clocked, "zcount") == 0, "all are of one age, on one side of every bound"
     clocked.accepted()
-    fresh, healthy = calls(clocked, "zcount"), calls(clocked, "zrangebyscore")
-    clocked.wait(11_000)
-    assert (fresh < calls(clocked, "zcount"), healthy, calls(clocked, "zrangebyscore")) == (True, 0, 1)
+    assert calls(clocked, "zcount") > 0
+    clocked.claimed()
+    healthy = calls(clocked, "zrangebyscore")
+    clocked.wait(clocked.contract.lease_ms)
+    assert (healthy, calls(clocked, "zrangebyscore")) == (0, 1)

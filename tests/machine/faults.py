@@ -114,8 +114,8 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "a contract stays in force that was replaced",
-        "  if digest ~= settings_digest then\n",
-        "  if not settings_digest then\n",
+        "  if settings_kept.by[digest] then return settings_kept.by[digest], digest end\n",
+        "  if next(settings_kept.by) then return select(2, next(settings_kept.by)), digest end\n",
     ),
     Fault(
         "an alert's run is bound by no kill switch",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections import Counter
 from dataclasses import dataclass, field
@@ -34,8 +33,8 @@ class ClockedReader:
         self._script = with_clock(script.replace(functions.body(), body))
 
     def observe(self) -> Telemetry:
-        text = self._client.execute_command("EVAL_RO", self._script, 1, "control:gate", "", "0", "{}")
-        return observed.telemetry(json.loads(text), "default")
+        answer = self._client.execute_command("EVAL_RO", self._script, 1, "control:gate", "", "0")
+        return observed.telemetry(answer, "default")
 
     def close(self) -> None:
         self._client.close()

@@ -160,6 +160,102 @@ def test_scrapes_that_overlap_share_one_read(collector_of: MakeCollector) -> Non
     assert held.asked == 1
 
 
+class Direct:
+    """Be a source in the event loop that answers when let go: with figures, or with an error."""
+
+    def __init__(self, answer: Telemetry | Exception | None) -> None:
+        self.asked = 0
+        self.answer = answer
+        self.let_go = asyncio.Event()
+
+    async def __call__(self) -> Telemetry | None:
+        self.asked += 1
+        await self.let_go.wait()
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+def direct_collector(direct: Direct, in_thread: Observe, budget_s: float = 10.0) -> Collector:
+    return Collector({"default": in_thread}, budget_s, direct={"default": direct})
+
+
+@pytest.mark.parametrize("limit_s", [None, 1.0], ids=["all the time", "less than the read may take"])
+@pytest.mark.parametrize(
+    ("answer", "failure"),
+    [
+        (BUSY, None),
+        (StoreUnavailable("no answer in time"), Failure.UNAVAILABLE),
+        (StoreRejected("NOPERM"), Failure.REJECTED),
+        (KeyError("provider"), Failure.INTERNAL),
+    ],
+    ids=str,
+)
+def test_a_queue_is_read_in_the_event_loop_where_there_is_a_way(
+    answer: Telemetry | Exception, failure: Failure | None, limit_s: float | None
+) -> None:
+    direct = Direct(answer)
+    direct.let_go.set()
+    collector = direct_collector(direct, broken)
+
+    scrape = asyncio.run(collector.scrape(limit_s))
+
+    assert failures(scrape) == {"default": failure}
+    assert direct.asked == 1
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("read")]
+    collector.close()
+
+
+@pytest.mark.parametrize("limit_s", [None, 1.0])
+def test_a_queue_that_only_its_thread_can_read_is_read_there(limit_s: float | None) -> None:
+    direct = Direct(None)
+    direct.let_go.set()
+    collector = direct_collector(direct, rejected)
+
+    assert failures(asyncio.run(collector.scrape(limit_s))) == {"default": Failure.REJECTED}
+    collector.close()
+
+
+@pytest.mark.parametrize("limits_s", [(None, 0.05), (0.05, None), (0.05, 0.05)])
+@pytest.mark.parametrize("answer", [BUSY, None], ids=["in the loop", "in its thread"])
+def test_scrapes_that_overlap_share_one_read_of_the_event_loop(
+    limits_s: tuple[float | None, float | None], answer: Telemetry | None
+) -> None:
+    """Each within its own time: whoever has none left is late, and the read goes on for the other."""
+    direct = Direct(answer)
+    collector = direct_collector(direct, good)
+
+    async def both() -> list[Scrape]:
+        scrapes = [asyncio.create_task(collector.scrape(limit_s)) for limit_s in limits_s]
+        hurried = [task for task, limit_s in zip(scrapes, limits_s, strict=True) if limit_s is not None]
+        await asyncio.wait(hurried)
+        direct.let_go.set()
+        return await asyncio.gather(*scrapes)
+
+    scrapes = asyncio.run(both())
+
+    assert direct.asked == 1
+    expected = [None if limit_s is None else Failure.LATE for limit_s in limits_s]
+    assert [failures(scrape)["default"] for scrape in scrapes] == expected
+    collector.close()
+
+
+def test_leaving_the_event_loop_ends_its_reads() -> None:
+    direct = Direct(BUSY)
+    collector = direct_collector(direct, good)
+
+    async def late_then_gone() -> tuple[Scrape, set[str]]:
+        late = await collector.scrape(0.05)
+        await collector.leave()
+        return late, {task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task()}
+
+    late, left = asyncio.run(late_then_gone())
+
+    assert failures(late) == {"default": Failure.LATE}
+    assert left == set()
+    collector.close()
+
+
 def test_scrapes_one_after_the_other_read_anew(collector_of: MakeCollector) -> None:
     held = Held()
     held.let_go.set()

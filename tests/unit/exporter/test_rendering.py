@@ -22,6 +22,7 @@ from exporter.families import page as families_of
 from exporter.lines import Lines
 from exporter.reading import Failure, Reading, Scrape
 from exporter.rendering import Renderer
+from sluicegate.telemetry import Part
 from tests.unit.exporter.telemetries import BUSY, LINT_FIX
 from tests.unit.exporter.test_app import FULL
 
@@ -108,9 +109,18 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         page, _ = renderer.render(Scrape((), 0.0), "")
         assert f'jobs{{job_class="class-{number}"}} 1.0\n'.encode() in page
         assert len(renderer._starts) <= 150
-        text = "".join(written.write(replace(FULL, classes={f"class-{number}": LINT_FIX})))
+        text = b"".join(written.write(replace(FULL, classes={f"class-{number}": LINT_FIX}))).decode()
         assert f'sluicegate_class_jobs{{class="class-{number}",queue="default",state="pending"}} 4.0\n' in text
-        assert sum(len(starts) for _, starts in written._kept) <= 2000
+        assert sum(len(kept.starts) for kept in written._kept) <= 2000
+
+
+def test_lines_kept_from_a_scrape_are_never_those_of_another() -> None:
+    """Whatever changes between two scrapes, one value or all, the second shows what was read for it."""
+    other = replace(FULL, counters={**FULL.counters, "admitted": 99}, queue_age_p95_seconds=1e9)
+    damaged = replace(FULL, damaged=frozenset({Part.COUNTERS, Part.READY}))
+    kept = Lines(QUEUE_FIGURES, ("default",))
+    for one in (FULL, other, FULL, BUSY, damaged, BUSY, replace(BUSY, classes={}), FULL, FULL):
+        assert kept.write(one) == Lines(QUEUE_FIGURES, ("default",)).write(one)
 
 
 @pytest.mark.parametrize("accept", ACCEPTS)
