@@ -89,6 +89,8 @@ def test_what_a_call_accepts_counts_for_its_next_job(client: Any) -> None:
     # The same where nobody had asked before.
     body = f"{frame('edf')} {later} {take} local second = {ask} {take} return {{ second, {ask} }}"
     assert worth(client, body) == [False, True]
+    assert worth(client, f"{frame('edf')} {take} {take} return {ask}") is True
+    assert worth(client, f"{frame('edf')} {later} {later} return {ask}") is False
 
 
 def test_what_is_due_is_counted_once_a_call(client: Any) -> None:
