@@ -1,8 +1,7 @@
 """A grid of states, and what each of the four that must agree does in it: decide(), the rules, the panels, the gates.
 
 An alert's silence before green is a hold: that is what every recovery looks like. Where a figure lies exactly on a line
-of a panel, both sides of the line count, for a drawn line has none. No runbook refuses new jobs, so where the
-gates ask for nothing outside of a recovery, `reject_new` is as right as nothing.
+of a panel, both sides of the line count, for a drawn line has none.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from runbooks.gates import canary_gate, overall, reopen_gate
 from runbooks.library import load_builtin
 from runbooks.verdict import Verdict
 from sluicegate import telemetry as names
-from sluicegate.gate import DrainState, Runbook
+from sluicegate.gate import BesideRunbook, DrainState, Runbook
 from sluicegate.policy import Action, Figures, decide
 from sluicegate.settings import Settings
 from sluicegate.telemetry import ProviderWindow, Telemetry
@@ -235,27 +234,31 @@ def _above(panel: Panel, value: float | None) -> Colour:
 def by_gates(settings: Settings, states: Sequence[State]) -> list[set[Action]]:
     """Ask the gates of the runbooks: what confirms a run, and in a recovery what must pass before anything opens."""
     context = Context(settings)
-    audit, drain = load_builtin(Runbook.ROLLBACK_AND_AUDIT), load_builtin(Runbook.DRAIN_AND_RECOVER)
+    shipped = {name: load_builtin(name).confirm for name in (*Runbook, *BesideRunbook)}
     answers = []
     for state in states:
         reading = state.reading(settings)
-        if audit.confirm.verdict(reading, context) is Verdict.PASS:
+        confirmed = {name for name, confirm in shipped.items() if confirm.verdict(reading, context) is Verdict.PASS}
+        if Runbook.ROLLBACK_AND_AUDIT in confirmed:
             answers.append({Action.ROLL_BACK})
-        elif state.gate is not DrainState.RECOVERING:
-            confirmed = drain.confirm.verdict(reading, context) is Verdict.PASS
-            answers.append({Action.DRAIN} if confirmed else {NONE, Action.REJECT_NEW})
+        elif state.gate is DrainState.RECOVERING:
+            answers.append(_in_a_recovery(settings, reading, watched=BesideRunbook.HOLD_RECOVERY in confirmed))
+        elif Runbook.DRAIN_AND_RECOVER in confirmed:
+            answers.append({Action.DRAIN})
         else:
-            answers.append({_in_a_recovery(settings, reading)})
+            answers.append({Action.REJECT_NEW if BesideRunbook.REJECT_AND_PREPARE in confirmed else NONE})
     return answers
 
 
-def _in_a_recovery(settings: Settings, reading: Telemetry) -> Action:
+def _in_a_recovery(settings: Settings, reading: Telemetry, *, watched: bool) -> set[Action]:
+    """Give what the run's own gates say; nothing where hold-recovery would watch what they would open, or not."""
     if overall(canary_gate(reading, settings.contract)) is not Verdict.PASS:
-        return Action.HOLD
+        return {Action.HOLD}
     checks = {check.name: check.verdict for check in reopen_gate(reading, settings.contract)}
     if Verdict.FAIL in (checks[names.PROVIDER_5XX_RATE], checks[names.PROVIDER_TIMEOUT_RATE]):
-        return Action.DRAIN
-    return NONE if set(checks.values()) == {Verdict.PASS} else Action.HOLD
+        return {Action.DRAIN}
+    opens = set(checks.values()) == {Verdict.PASS}
+    return {NONE if opens else Action.HOLD} if opens is not watched else set()
 
 
 def _strongest(actions: set[Action], *, holds: bool) -> Action:
