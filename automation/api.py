@@ -18,6 +18,7 @@ from automation.bodies import read_body
 from automation.episodes import Episodes
 from automation.guard import Guard
 from automation.metrics import AutomationMetrics
+from automation.openapi import body, describe
 from automation.page.routes import Page, add_page
 from automation.sentences import not_waiting_said
 from automation.starting import start_arguments
@@ -94,6 +95,7 @@ def create_app(
     add_webhooks(app, episodes, access, metrics)
     _add_runs(app, store, runbooks)
     _add_health(app, store, metrics)
+    describe(app, (Named, Start, Hold, Approval))
     add_page(app, page)
     return Guard(app, access, SIGNED_PATHS, lambda path, code: count(metrics, path, code))
 
@@ -117,7 +119,7 @@ def _add_runs(app: FastAPI, store: Store, runbooks: Mapping[str, Runbook]) -> No
         history = await asyncio.to_thread(store.run, run)
         return JSONResponse(asdict(history)) if history else _said(404, f"There is no run {run}.")
 
-    @app.post("/v1/runs")
+    @app.post("/v1/runs", openapi_extra=body(Start))
     async def start(request: Request) -> Response:
         asked = await _parsed(request, Start)
         if isinstance(asked, Response):
@@ -129,7 +131,7 @@ def _add_runs(app: FastAPI, store: Store, runbooks: Mapping[str, Runbook]) -> No
         code = 202 if answer.answer == "moved" else 409
         return JSONResponse({"answer": answer.answer, "run": answer.run, "why": answer.why}, status_code=code)
 
-    @app.post("/v1/runs/{run}/approve")
+    @app.post("/v1/runs/{run}/approve", openapi_extra=body(Approval))
     async def approve(run: str, request: Request) -> Response:
         asked = await _parsed(request, Approval)
         if isinstance(asked, Response):
@@ -139,7 +141,7 @@ def _add_runs(app: FastAPI, store: Store, runbooks: Mapping[str, Runbook]) -> No
             return JSONResponse({"answer": answer, "error": not_waiting_said(run, asked.step)}, status_code=409)
         return JSONResponse({"answer": answer}, status_code=404 if answer == "gone" else 200)
 
-    @app.post("/v1/runs/{run}/hold")
+    @app.post("/v1/runs/{run}/hold", openapi_extra=body(Hold))
     async def hold(run: str, request: Request) -> Response:
         asked = await _parsed(request, Hold)
         if isinstance(asked, Response):
@@ -147,7 +149,7 @@ def _add_runs(app: FastAPI, store: Store, runbooks: Mapping[str, Runbook]) -> No
         answer, until_ms = await asyncio.to_thread(store.hold, run, asked.for_s, actor=asked.actor, reason=asked.reason)
         return JSONResponse({"answer": answer, "until_ms": until_ms}, status_code=_HELD[answer])
 
-    @app.post("/v1/runs/{run}/resume")
+    @app.post("/v1/runs/{run}/resume", openapi_extra=body(Named))
     async def resume(run: str, request: Request) -> Response:
         asked = await _parsed(request, Named)
         if isinstance(asked, Response):
@@ -155,7 +157,7 @@ def _add_runs(app: FastAPI, store: Store, runbooks: Mapping[str, Runbook]) -> No
         answer = await asyncio.to_thread(store.resume, run, actor=asked.actor, reason=asked.reason)
         return JSONResponse({"answer": answer}, status_code=_HELD[answer])
 
-    @app.post("/v1/runs/{run}/abort")
+    @app.post("/v1/runs/{run}/abort", openapi_extra=body(Named))
     async def abort(run: str, request: Request) -> Response:
         asked = await _parsed(request, Named)
         if isinstance(asked, Response):
@@ -175,11 +177,11 @@ async def _aborted(store: Store, run: str, asked: Named) -> Response:
 
 
 async def _parsed(request: Request, kind: type[NamedT]) -> NamedT | JSONResponse:
-    body = await read_body(request)
-    if isinstance(body, Response):
-        return body
+    text = await read_body(request)
+    if isinstance(text, Response):
+        return text
     try:
-        return kind.model_validate_json(body)
+        return kind.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "body"

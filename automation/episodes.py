@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 # A function call stays short, and so does the time until the sender has its answer: the loop looks at the rest.
 _ALERTS_A_CALL = 100
 _LOOKS_ON_ARRIVAL = 20
-_LOOK_WITHIN_S = 0.5
+_LOOK_WITHIN_S = 2.0
 _SORTED = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 

@@ -14,6 +14,7 @@ from automation.access import Access
 from automation.bodies import read_body
 from automation.episodes import Episodes, NotKept
 from automation.metrics import AutomationMetrics
+from automation.openapi import NOTIFICATION
 from automation.signature import SIGNATURE_HEADER, TIMESTAMP_HEADER, is_signed
 from runbooks.alerts import Notification, NotUnderstood, parse, parse_grafana
 from sluicegate.errors import StoreError
@@ -43,7 +44,7 @@ def add_webhooks(app: FastAPI, episodes: Episodes, access: Access, metrics: Auto
     for sender in SENDERS:
         for path in (sender.path, f"{sender.path}/"):
             page = _page(sender, episodes, access, metrics)
-            app.add_api_route(path, page, methods=["POST"], status_code=202)
+            app.add_api_route(path, page, methods=["POST"], status_code=202, openapi_extra=NOTIFICATION)
 
 
 def count(metrics: AutomationMetrics, path: str, code: int) -> None:

@@ -10,7 +10,9 @@ from typing import Literal
 from pydantic import BaseModel, Field, ValidationError
 
 
-class _PostedAlert(BaseModel):
+class PostedAlert(BaseModel):
+    """Hold one alert as it is posted; what else is in it is ignored."""
+
     status: Literal["firing", "resolved"]
     labels: dict[str, str]
     starts_at: datetime = Field(alias="startsAt")
@@ -18,10 +20,12 @@ class _PostedAlert(BaseModel):
     fingerprint: str = Field(min_length=1, max_length=64, pattern="^[0-9A-Za-z_-]+$")
 
 
-class _Posted(BaseModel):
+class PostedNotification(BaseModel):
+    """Hold a notification as it is posted; what else is in it is ignored."""
+
     version: str
     group_key: str = Field(alias="groupKey")
-    alerts: list[_PostedAlert] = Field(min_length=1)
+    alerts: list[PostedAlert] = Field(min_length=1)
     truncated_alerts: int = Field(alias="truncatedAlerts", default=0)
 
 
@@ -93,12 +97,12 @@ def _parsed(body: bytes, form: str, version: str) -> Notification:
     return Notification(_encodable(posted.group_key)[:_GROUP_MOST], alerts, posted.truncated_alerts)
 
 
-def _read(body: bytes) -> _Posted:
+def _read(body: bytes) -> PostedNotification:
     try:
-        return _Posted.model_validate_json(body)
+        return PostedNotification.model_validate_json(body)
     except ValidationError:
         # It takes less than JSON can carry, a lone surrogate for one; and this way tells what is no JSON at all.
-        return _Posted.model_validate(json.loads(body))
+        return PostedNotification.model_validate(json.loads(body))
 
 
 def _first(error: Exception) -> str:
@@ -108,7 +112,7 @@ def _first(error: Exception) -> str:
     return "the body is not JSON"
 
 
-def _alert(posted: _PostedAlert) -> Alert:
+def _alert(posted: PostedAlert) -> Alert:
     return Alert(
         fingerprint=posted.fingerprint,
         firing=posted.status == "firing",
