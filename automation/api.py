@@ -87,16 +87,17 @@ def create_app(
     runbooks: Mapping[str, Runbook],
     metrics: AutomationMetrics,
     access: Access,
-    page: Page,
+    page: Page | None = None,
 ) -> ASGIApp:
-    """Build the application behind its guard; it owns nothing and needs no start."""
+    """Build the application behind its guard, with a page if one is given; it owns nothing and needs no start."""
     app = FastAPI(title="Sluicegate automation", redirect_slashes=False, docs_url=None, redoc_url=None)
     app.add_exception_handler(StoreError, _store_failed)
     add_webhooks(app, episodes, access, metrics)
     _add_runs(app, store, runbooks)
     _add_health(app, store, metrics)
     describe(app, (Named, Start, Hold, Approval))
-    add_page(app, page)
+    if page is not None:
+        add_page(app, page)
     return Guard(app, access, SIGNED_PATHS, lambda path, code: count(metrics, path, code))
 
 

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from automation.access import Access, Answer
 from automation.callers import READS, Caller, foreign, is_rebindable, needed
+from automation.headers import HEADERS
 from automation.signature import SIGNATURE_HEADER
 from sluicegate.web.roles import Role
 
@@ -95,4 +96,4 @@ class Guard:
 
 def _said(code: int, message: str, headers: dict[str, str]) -> JSONResponse:
     # What is left of the body is not read: the connection can't be used again.
-    return JSONResponse({"error": message}, status_code=code, headers={**headers, "Connection": "close"})
+    return JSONResponse({"error": message}, status_code=code, headers={**HEADERS, **headers, "Connection": "close"})

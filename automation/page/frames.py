@@ -69,6 +69,7 @@ class Frames:
         panel = gate_panel(state.reading)
         body: dict[str, object] = {
             "version": state.version,
+            "now_ms": state.reading.telemetry.at_ms,
             "at": clock(state.reading.telemetry.at_ms),
             "build": self._templates.build,
             "said": panel.summary,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Mapping
 from urllib.parse import parse_qs
@@ -14,6 +15,7 @@ from markupsafe import Markup
 
 from automation.bodies import read_body
 from automation.callers import Caller, own_page
+from automation.headers import HEADERS
 from automation.page.confirmation import Confirmation, Grounds, confirmation
 from automation.page.deeds import LABELS, PATH, Deed, Offer, Target
 from automation.page.doing import Doing
@@ -30,21 +32,10 @@ from sluicegate.gate_sentences import Said
 from sluicegate.settings import Settings
 from sluicegate.store import Store
 
-HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-    ),
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    # With no-referrer a browser would send `Origin: null` with this page's own forms.
-    "Referrer-Policy": "same-origin",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-}
 _OUTCOMES = 200
 _MOST_FIELDS = 20
+# A stream ends after so long and its page opens another: who may no longer watch does not go on watching.
+STREAM_S = 300.0
 
 
 class Page:
@@ -94,11 +85,13 @@ class Page:
         )
 
     async def _events(self, caller: Caller) -> AsyncIterator[bytes]:
-        seen = -1
+        seen, ends = -1, time.monotonic() + STREAM_S
         async for state in self.feed.watch():
             frame = self._frames.frame(state, caller.role)
             yield frame.event(seen)
             seen = frame.version
+            if time.monotonic() >= ends:
+                return
 
     async def run(self, request: Request, run: str) -> Response:
         """Show one run with all of its journal."""

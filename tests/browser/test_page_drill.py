@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Page, ViewportSize, expect
+from playwright.async_api import Locator, Page, ViewportSize, expect
 
 from sluicegate.producer import Producer
 from sluicegate.submission import Submission
@@ -54,11 +54,15 @@ class Person:
         await self.opens(button)
         await self.confirms(reason, said)
 
-    async def pictures(self, name: str) -> None:
-        """Keep a picture where one is wanted, and look for what keeps people from using the page."""
+    async def keeps(self, what: Page | Locator, name: str) -> None:
+        """Keep a picture of it where one is wanted."""
         folder = os.environ.get("PAGE_PICTURES")
         if folder:
-            await self.page.screenshot(path=f"{folder}/page-{name}.png")
+            await what.screenshot(path=f"{folder}/page-{name}.png")
+
+    async def pictures(self, name: str) -> None:
+        """Keep a picture, and look for what keeps people from using the page."""
+        await self.keeps(self.page, name)
         assert await grave_faults(self.page) == [], name
 
 
@@ -81,6 +85,7 @@ async def incident(person: Person) -> None:
     await person.sees_asked("unknown: nobody saw the end")
     await expect(person.page.locator("#live")).to_have_attribute("data-state", "live")
     await person.pictures("waits")
+    await person.keeps(person.page.locator('[data-part="figures"]'), "figures")
 
 
 async def recovery(person: Person) -> None:

@@ -93,6 +93,12 @@ def test_a_dropped_stream_is_seen_and_recovers_by_itself(redis_url: str, tmp_pat
             await expect(page.locator(".state")).to_have_text("drain")
             assert await page.locator("#parts").get_attribute("data-old") is None
 
+            # A service of another version has other parts to send: its page is loaded anew.
+            await page.evaluate("window.stayed = true; document.body.dataset.build = 'another'")
+            await expect(page.locator("body")).not_to_have_attribute("data-build", "another")
+            assert await page.evaluate("window.stayed") is None
+            await expect(page.locator("#live")).to_have_attribute("data-state", "live")
+
     asyncio.run(scenario())
 
 

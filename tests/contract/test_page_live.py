@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+from automation.page import routes
 from automation.page.feed import Feed
 from drill.server import QueueServer
 from sluicegate.service_settings import PageSettings
@@ -157,6 +158,20 @@ def test_no_more_watch_than_may_and_whoever_leaves_makes_room(redis_url: str, tm
             end = time.monotonic() + 10
             while not await another():
                 assert time.monotonic() < end
+
+    asyncio.run(scenario())
+
+
+def test_a_stream_ends_after_a_while_so_that_its_page_asks_again_whether_it_may(
+    redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(routes, "STREAM_S", 1.2)
+
+    async def scenario() -> None:
+        async with still(redis_url, tmp_path) as parts, served(parts) as client, aclosing(events(client)) as stream:
+            names = [name async for name, _ in stream]
+            assert set(names) == {"reading"}
+            assert 2 <= len(names) <= 8
 
     asyncio.run(scenario())
 

@@ -69,7 +69,10 @@ def test_a_viewer_sees_everything_and_changes_nothing(redis_url: str, tmp_path: 
         assert parsed(front.text).all("a", class_="button") == []
         assert (await client.get("/v1/runs")).status_code == 200
         for address in DEEDS:
-            assert (await client.get(address)).status_code == 403
+            answer = await client.get(address)
+            assert answer.status_code == 403
+            assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+            assert answer.headers["cache-control"] == "no-store"
             assert (await client.post(address, data={"token": "x"}, headers=OWN)).status_code == 403
         for address in API:
             assert (await client.post(address, json=BODY)).status_code == 403

@@ -16,6 +16,7 @@ let failures = 0;
 let heardAt = 0;
 let readAt = "";
 let reconnect = null;
+let aheadMs = 0; // how far the queue's clock is ahead of this browser's
 
 function show(state, text) {
   if (live.dataset.state !== state) live.dataset.state = state;
@@ -41,7 +42,7 @@ function swap(name, html) {
 
 function sayAges() {
   for (const time of document.querySelectorAll("time[data-ms]")) {
-    const seconds = Math.max(0, Math.round((Date.now() - Number(time.dataset.ms)) / 1000));
+    const seconds = Math.max(0, Math.round((Date.now() + aheadMs - Number(time.dataset.ms)) / 1000));
     const text = seconds < 120 ? `${seconds} s ago` : `${Math.round(seconds / 60)} min ago`;
     time.dataset.ago = text;
   }
@@ -60,6 +61,7 @@ function onReading(event) {
   if (!body) return;
   for (const [name, html] of Object.entries(body.parts)) swap(name, html);
   readAt = body.at;
+  aheadMs = body.now_ms - Date.now();
   document.title = body.title;
   if (said.textContent !== body.said) said.textContent = body.said;
   unread.hidden = true;
