@@ -20,19 +20,25 @@ RunId = Annotated[str, typer.Argument(help="The run's id.", show_default=False)]
 LiveRun = Annotated[str | None, typer.Argument(help="The run's id; the live one, if it is not named.")]
 
 
+def _step(text: str) -> str:
+    if not can_wait(text):
+        raise typer.BadParameter(f"no step {text!r} waits for a person; these can: {', '.join(sorted(CAN_WAIT))}")
+    return text
+
+
 def approve(
     run_id: RunId,
     actor: Actor,
     reason: Why,
-    step: Annotated[str | None, typer.Argument(help="The step; the one the run is in, if not named.")] = None,
+    step: Annotated[
+        str | None, typer.Argument(parser=_step, metavar="STEP", help="The step; the one the run is in, if not named.")
+    ] = None,
     settings: SettingsFile = None,
     redis_url: RedisUrl = None,
     queue: Queue = None,
 ) -> None:
     """Let the step that waits for a person pass. Exit 1 when the run is not live or no step waits for a person."""
     who = person(actor, reason)
-    if step is not None and not can_wait(step):
-        raise UsageError(f"No step `{step}` waits for a person.", f"These can: {', '.join(sorted(CAN_WAIT))}.")
     with opened(settings_of(settings, redis_url, queue)) as store:
         named = step or _waiting(found(store, run_id))
         answer = store.approve(run_id, named, actor=who.name, reason=who.reason)

@@ -157,7 +157,7 @@ def test_an_uninitialised_server_opens_no_run_and_stays_empty(
         (("run", RECOVERY.name, "--as", "ada", "--reason", ""), "--reason is ''"),
         (("run", RECOVERY.name, "--as", "a\nb", "--reason", "x"), "--as is 'a\\nb'"),
         (("run", RECOVERY.name, "--reason", "x"), "Missing option '--as'"),
-        (("approve", "r1", "drain", *NAMED), "No step `drain` waits for a person"),
+        (("approve", "r1", "drain", *NAMED), "no step 'drain' waits for a person"),
         (("kill-switch", "maybe", *NAMED), "'maybe' is not one of 'on', 'off'"),
         (("runs", "--limit", "0"), "Invalid value for '--limit'"),
     ],
