@@ -409,3 +409,41 @@ def test_labels_are_kept_up_to_a_size(redis_url: str, tmp_path: Path) -> None:
             assert {episode.runbook for episode in parts.store.episodes()} == {RECOVERY.name}
 
     asyncio.run(scenario())
+
+
+def test_a_late_end_and_its_repeat_start_nothing_on_a_queue_that_is_open_again(redis_url: str, tmp_path: Path) -> None:
+    """Scenario 5 of the field's reports: a resolved that acted deleted what had just recovered."""
+
+    async def scenario() -> None:
+        async with still(redis_url, tmp_path) as parts, served(parts) as client:
+            run = parts.open_run()
+            parts.store.order("open_end_run", "ada", "it is mended")
+            before = (parts.look().gate, parts.history(run), parts.reasons())
+            for _ in range(2):
+                answer = await post(client, recorded("06"))
+                assert (answer.status_code, answer.json()["runs"]) == (202, [])
+            await parts.episodes.look()
+            assert (parts.look().gate, parts.history(run), parts.reasons()) == before
+            assert parts.client.exists("lock:run") == 0
+            assert parts.store.runs() == (parts.history(run).run,)
+
+    asyncio.run(scenario())
+
+
+def test_a_sender_that_hangs_up_before_the_answer_stops_nothing(redis_url: str, tmp_path: Path) -> None:
+    """Scenario 2: whoever posts may be cut off by its own timeout; what arrived is kept and acted upon."""
+
+    async def scenario() -> None:
+        async with still(redis_url, tmp_path) as parts, served(parts) as client:
+            drained(parts)
+            body = recorded("01")
+            _, writer = await _raw(client, len(body), body)
+            writer.close()
+            await parts.until(parts.store.runs, "the run that was asked for")
+            # The sender has heard nothing, so it sends the same again.
+            again = await post(client, body)
+            (run,) = parts.store.runs()
+            assert {one["id"] for one in again.json()["runs"]} == {run.run_id}
+            assert {one["state"] for one in again.json()["runs"]} == {"attached"}
+
+    asyncio.run(scenario())
