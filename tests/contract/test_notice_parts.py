@@ -225,3 +225,24 @@ def test_the_switch_over_all_queues_is_written_down(client: Any) -> None:
         worth(client, f"{FRAME} q.a = {{ on = {on}, actor = 'ada', reason = 'why' }} return commands.kill_all(q)")
         assert client.get("all:kill") == value
         assert client.xrange("audit")[-1][1]["what"] == what
+
+
+def waiting(client: Any, receiver: str = "mail") -> tuple[int, int]:
+    """Give how many notices wait for a receiver, and since when the oldest does."""
+    found = worth(client, f"{FRAME} q.a.receiver = '{receiver}' return commands.notices_waiting(q)")
+    return found["waiting"], found["oldest_at"]
+
+
+def test_what_a_receiver_was_not_told_of_waits_since_it_was_written(client: Any) -> None:
+    assert waiting(client) == (0, 0)
+    client.set("notices", "a stranger's")
+    assert waiting(client) == (0, 0)
+    take(client)
+    assert (waiting(client), waiting(client, "another")) == ((0, 0), (0, 0))
+    for at in (5, 7, 9):
+        client.xadd("notices", {"kind": "k"}, id=f"{NOW_MS + at}-0")
+    assert waiting(client) == (3, NOW_MS + 5)
+    first = take(client)["id"]
+    assert waiting(client) == (3, NOW_MS + 5)
+    assert notice_told(client, first)
+    assert waiting(client) == (2, NOW_MS + 7)

@@ -156,7 +156,10 @@ def test_a_snapshot_is_too_old_once_an_end_may_have_been_forgotten(clocked: Cloc
 
 
 def test_what_is_put_back_is_counted_and_what_stays_is_not(clocked: ClockedQueue) -> None:
+    there = clocked.accepted()
     begin(clocked)
+    assert restored(clocked, row(there)) == ("ok", {"kept": 1})
+    assert clocked.client.hget("counters", "restored") is None
     assert restored(clocked, row("a"), row("b"), dry="1") == ("ok", {"ready": 2})
     assert clocked.client.exists("job:a") == 0
     assert "restored" not in clocked.counters()

@@ -207,7 +207,7 @@ def test_runs_beside_are_shown_in_one_order_and_end_together(client: Any) -> Non
 
 
 def heard(client: Any, handle: str, starts_at: int = 0, ends_at: int = 0) -> dict[str, Any]:
-    """Let a firing or an end be heard of the one episode there is."""
+    """Let a firing be heard of the one episode there is, by fire(), or its end, by resolve()."""
     alert = f"{{ starts_at = {starts_at}, ends_at = {ends_at}, name = 'n', runbook = 'b', labels = '{{}}' }}"
     answer: dict[str, Any] = worth(client, f"{FRAME} return {handle}(q, 'e', hash_of('episode:e'), {alert})")
     return answer
@@ -284,7 +284,6 @@ def test_the_reconcile_log_is_read_by_kind_or_whole(client: Any) -> None:
     assert kinds("{}") == kinds("{ kind = '' }") == ["a", "b", "a"]
     assert kinds("{ kind = 'b' }") == ["b"]
     assert kinds("{ limit = 2 }") == ["a", "b"]
-    assert worth(client, f"{FRAME} return commands.failures ~= nil")
 
 
 def test_without_settings_nothing_is_notified(client: Any) -> None:
@@ -308,3 +307,14 @@ def test_a_notification_handles_each_alert_by_its_status_and_no_time_to_come(cli
     assert client.hget("episode:s:f", "ends_at") == str(NOW_MS)
     assert client.zcard("episodes:open") == 0
     assert client.xlen("inbox") == 2
+
+
+def test_failures_are_read_from_an_offset_up_to_a_limit(client: Any) -> None:
+    client.rpush("failed:day", *range(1005))
+
+    def read(more: str) -> list[str]:
+        found: list[str] = worth(client, f"{FRAME} q.a = {{ date = 'day' {more} }} return commands.failures(q).lines")
+        return found
+
+    assert read(", offset = 2, limit = 3") == ["2", "3", "4"]
+    assert [len(read("")), len(read(", limit = 2000")), read("")[0]] == [1000, 1000, "0"]

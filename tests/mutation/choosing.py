@@ -27,8 +27,8 @@ class Reach:
     test: str
     seconds: float
     marks: frozenset[int]
-    # Where it asks for parts of the library by their names: how many calls away each function is. What it names comes
-    # first.
+    # Where it asks for parts of the library by their names: how many calls away each function is. A test comes first
+    # for what it names, and is run whatever time it takes.
     near: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
 
@@ -70,7 +70,8 @@ class Chooser:
         chosen: list[Reach] = []
         spent = 0.0
         for reach in ordered:
-            if PIECES in reach.test or (chosen and spent + reach.seconds > most_s):
+            asks_for_it = reach.near.get(place) == 0 and most_s > LISTED_S
+            if PIECES in reach.test or (chosen and spent + reach.seconds > most_s and not asks_for_it):
                 continue
             chosen.append(reach)
             spent += reach.seconds

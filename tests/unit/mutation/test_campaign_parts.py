@@ -148,7 +148,9 @@ def test_what_is_asked_for_by_its_name_reaches_what_it_calls() -> None:
 def test_a_test_that_asks_for_a_part_by_its_name_comes_first() -> None:
     place = (MUTANT.file, MUTANT.function)
     near = [replace(reach(f"{away} away", 1.5), near={place: away}) for away in (2, 0, 1)]
-    assert chosen(Chooser({one.test: one for one in [*near, reach("plain", 1.4)]}))[:2] == ["0 away", "1 away"]
+    tests = [*near, reach("plain", 1.4), replace(reach("long", 9.0), near={place: 0})]
+    assert chosen(Chooser({one.test: one for one in tests}), 2.0) == ["0 away", "long"]
+    assert chosen(Chooser({one.test: one for one in [*near, tests[3]]}))[:2] == ["0 away", "1 away"]
 
 
 def test_a_kill_stands_while_its_function_and_its_test_are_the_same(tmp_path: Path) -> None:
