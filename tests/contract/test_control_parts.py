@@ -36,7 +36,7 @@ def test_whoever_leads_keeps_its_fence(client: Any) -> None:
 
 def test_a_lease_that_has_ended_leads_no_more(client: Any) -> None:
     def led(fence: str) -> bool:
-        return worth(client, f"{FRAME} q.a.fence = '{fence}' return led(q)") is True
+        return worth(client, f"{FRAME} return led(q, '{fence}')") is True
 
     assert [led(fence) for fence in ("0", "5")] == [True, False]
     client.hset("lock:controller", mapping={"fence": "5", "lease_end": NOW_MS + 1})
@@ -217,13 +217,13 @@ def test_a_tick_adopts_and_ends_what_is_overdue_only_for_whoever_leads(client: A
     for fence, edits, rolled_back in (("0", "hand_edit", "drain"), ("1", "", "recovering")):
         stands(client)
         client.set("drain_state", "drain")
-        body = asked(client, "tick", {"fence": fence})
-        assert (body["led"], client.hget("control:gate", "pin")) == (fence == "0", edits)
+        asked(client, "tick", {}, f"q.v = {{ '', '0', '{fence}' }}")
+        assert client.hget("control:gate", "pin") == edits
         recovering(client, limit_at=NOW_MS - 11)
-        asked(client, "tick", {"fence": fence})
+        asked(client, "tick", {}, f"q.v = {{ '', '0', '{fence}' }}")
         assert client.hget("control:gate", "drain_state") == rolled_back
     recovering(client, limit_at=NOW_MS - 11, since="x")
-    asked(client, "tick", {"fence": "0"})
+    asked(client, "tick", {}, "q.v = { '', '0', '0' }")
     assert client.hget("control:gate", "drain_state") == "recovering"
 
 

@@ -82,9 +82,6 @@ def test_a_class_has_its_own_figures_and_undeclared_ones_are_other(client: Any) 
     of_odd = {"queue:delayed:odd", "queue:ready:odd:-", "running:odd"}
     assert of_odd < set(keys("F.deadlines"))
     assert len(keys("F.deadlines")) == 9
-    # What the contract declares is looked at, though its pair was forgotten.
-    client.srem("queue:pairs", "long:-")
-    assert keys("F.deadlines", "long") == ["queue:delayed:long", "running:long"]
 
 
 def test_a_window_is_empty_without_one_bucket_of_calls_or_completions(client: Any) -> None:
