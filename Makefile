@@ -8,7 +8,7 @@ GENERATED := rules/generated dashboards/generated docs/runbooks docs/reference
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup drill test slow gate-rows mutate-lua scenarios torture torture-queue bench-queue bench-overload bench-exporter bench-webhook check generate pictures lock fresh clean
+.PHONY: help setup drill test slow gate-rows mutate-lua scenarios torture torture-queue bench-queue bench-overload bench-exporter bench-webhook check generate pictures lock fresh clean docs
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,8 +77,13 @@ bench-overload: setup ## Measure five ways to admit at 2×, 4× and 8× capacity
 bench-exporter: setup ## Measure the exporter at up to 1 M pending jobs beside others, and write bench-results/exporter.json; ARGS="--short"
 	@$(BIN)/python -m bench.exporter_bench $(ARGS)
 
+<<<<<<< HEAD
 bench-webhook: setup ## Measure the webhook: 1,000-alert bodies, posts/s beside a bare app, and how soon it closes a gate; ARGS=--short
 	@$(BIN)/python -m bench.webhook_bench $(ARGS)
+=======
+docs: setup ## Write the documentation as a site to site/; ARGS=serve shows it while you write
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(or $(ARGS),build --strict --quiet)
+>>>>>>> 03315b6 (Build the documentation as a site in which every page has its place and every link leads somewhere)
 
 lock: ## Resolve pyproject.toml into requirements.lock; ARGS=--upgrade takes newer versions
 	@scripts/lock $(ARGS)
@@ -87,5 +92,5 @@ fresh: ## Prove HEAD on a minimal Debian 12 (root): make test and a fast drill; 
 	@scripts/fresh
 
 clean: ## Remove the environment, the caches and what drills left
-	rm -rf .venv .setup .bench-cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist build
+	rm -rf site .venv .setup .bench-cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist build
 	find $(PARTS) tests -name __pycache__ -type d -prune -exec rm -rf {} +

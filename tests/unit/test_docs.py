@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -133,3 +135,16 @@ def test_every_section_of_the_contract_that_the_code_cites_is_there(repository: 
     cited = sections_cited(repository)
     assert {"3", "6", "7.2"} <= cited
     assert cited - sections == set()
+
+
+@pytest.mark.timeout(120)
+def test_the_docs_are_a_site_in_which_every_page_has_its_place_and_every_link_leads_somewhere(
+    repository: Path, tmp_path: Path
+) -> None:
+    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(words, cwd=repository, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "site/index.html").read_text(encoding="utf-8")
+    # Its own font, scripts and styles: a site that works without a network.
+    assert re.findall(r'(?:src|href)="https?://(?!squidfunk)[^"]+\.(?:js|css|woff2?)"', page) == []
