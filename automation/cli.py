@@ -15,6 +15,7 @@ from automation.cli_limits import kill_switch, limits, reset_breaker
 from automation.cli_people import RunId, abort, approve, found, hold, resume
 from automation.cli_report import REPORT_EXAMPLE, report
 from automation.following import follow
+from automation.notices.silences import Silenced
 from automation.sentences import history_lines, opening_said, run_row
 from automation.service import Automation, runbooks_in_force
 from automation.starting import start_arguments
@@ -23,6 +24,7 @@ from sluicegate.console import (
     Actor,
     AsJson,
     Host,
+    Person,
     Port,
     Queue,
     RedisUrl,
@@ -35,6 +37,8 @@ from sluicegate.console import (
     settings_of,
 )
 from sluicegate.errors import UsageError
+from sluicegate.period import lasting_s
+from sluicegate.settings import Settings
 
 app = command_line(
     "Run recoveries: the controller, the webhook receiver, the executor, and their control by named persons.",
@@ -72,19 +76,42 @@ def run(
     settings: SettingsFile = None,
     redis_url: RedisUrl = None,
     queue: Queue = None,
+    silence: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", help="Silence what a planned drain makes by itself until the run is over."),
+    ] = None,
 ) -> None:
-    """Open a run as a named person; an automation service carries it out. Exit 1 when it was not opened."""
+    """Open a run as a named person; an automation service carries it out. Exit 1 when it was not opened.
+
+    --silence names how long the silence lasts at most, in the Alertmanager of `automation.alertmanager_url`: age, slack
+    and forecast of this queue, and never what watches the executor. The service takes it away with the run's end.
+    """
     in_force = settings_of(settings, redis_url, queue)
     books = runbooks_in_force(in_force)
     if runbook not in books:
         raise UsageError(f"There is no runbook `{runbook}`.", f"There are {', '.join(sorted(books))}.")
     who = person(actor, reason)
+    arguments = start_arguments(books[runbook], who.name, who.reason)
+    silenced = _silenced(in_force, str(arguments["run"]), who, silence)
     with opened(in_force) as store:
-        answer = store.open_run(start_arguments(books[runbook], who.name, who.reason))
+        answer = store.open_run(arguments)
     said = opening_said(answer)
     if answer.answer != "moved":
+        if silenced is not None:
+            silenced.take_away()
         raise fail(said.sentence, said.hint)
     typer.echo(said.sentence)
+
+
+def _silenced(settings: Settings, run_id: str, who: Person, lasts: str | None) -> Silenced | None:
+    if lasts is None:
+        return None
+    url, lasts_s = settings.automation.alertmanager_url, lasting_s("--silence", lasts)
+    if url is None:
+        raise UsageError("No Alertmanager is named.", "Set automation.alertmanager_url in the settings file.")
+    silenced = Silenced(url, settings.queue, run_id)
+    typer.echo(f"Silence {silenced.make(f'{who.name}: {who.reason}', lasts_s)} is made, for {lasts} at most.")
+    return silenced
 
 
 @app.command(epilog="Example: sluicegate automation runs --json")

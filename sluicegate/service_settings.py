@@ -106,6 +106,10 @@ class ReceiverKind(StrEnum):
     PAGERDUTY = "pagerduty"  # the Events API v2
     GITHUB = "github"  # an issue a run, a comment a notice
     WEBHOOK = "webhook"  # JSON to any address
+    ALERTMANAGER = "alertmanager"  # not told anything: a run's silences end with the run
+
+
+_ADDRESSED = (ReceiverKind.SLACK, ReceiverKind.WEBHOOK, ReceiverKind.ALERTMANAGER)
 
 
 class ReceiverSettings(Section):
@@ -127,7 +131,7 @@ class ReceiverSettings(Section):
         if self.url is not None and self.url_file is not None:
             raise ValueError("url and url_file are both set")
         addressed = self.url is not None or self.url_file is not None
-        if self.kind in (ReceiverKind.SLACK, ReceiverKind.WEBHOOK) and not addressed:
+        if self.kind in _ADDRESSED and not addressed:
             raise ValueError(f"a receiver of kind {self.kind} needs url or url_file")
         if self.kind in (ReceiverKind.PAGERDUTY, ReceiverKind.GITHUB) and self.token_file is None:
             raise ValueError(f"a receiver of kind {self.kind} needs token_file")
@@ -195,6 +199,11 @@ class AutomationSettings(ListenSettings):
     )
     prometheus_url: str | None = Field(
         default=None, pattern=r"^https?://", description="Prometheus that runbooks' PromQL gates are asked of."
+    )
+    alertmanager_url: str | None = Field(
+        default=None,
+        pattern=r"^https?://",
+        description="Alertmanager in which `automation run --silence` makes silences.",
     )
     receivers: dict[str, ReceiverSettings] = Field(default={}, description="Who is told of runs and pins, by name.")
     snapshot_dir: Path = Field(default=Path("snapshots"), description="Folder that gets a file for every run.")

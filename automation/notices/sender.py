@@ -18,7 +18,7 @@ import structlog
 
 from automation.looping import Loop
 from automation.metrics import AutomationMetrics
-from automation.notices import receivers
+from automation.notices import receivers, silences
 from automation.notices.receivers import Ask
 from sluicegate.notice import Notice
 from sluicegate.notice_board import NoticeBoard
@@ -149,6 +149,8 @@ class Sender:
         kind, repo = self._receiver.kind, self._receiver.repo or ""
         if kind is ReceiverKind.GITHUB:
             return await self._tell_github(notice, url, repo, token)
+        if kind is ReceiverKind.ALERTMANAGER:
+            return await self._end_silences(notice, url)
         ask: Ask | None
         if kind is ReceiverKind.SLACK:
             ask = receivers.slack(notice, url)
@@ -181,6 +183,18 @@ class Sender:
         if any(mark in str(comment.get("body", "")) for comment in comments):
             return Tried(Outcome.DELIVERED)
         return _judged(await self._ask(receivers.github_comment(notice, number, url, repo, token)))
+
+    async def _end_silences(self, notice: Notice, url: str) -> Tried:
+        """Take away what silenced the alerts of a run that is over."""
+        found = await self._ask(silences.listed(url))
+        rows = _listed(found)
+        if rows is None:
+            return _unlisted(found)
+        for silence in silences.of_run(rows, notice.run):
+            tried = _judged(await self._ask(silences.removed(url, silence)))
+            if tried.outcome is not Outcome.DELIVERED:
+                return tried
+        return Tried(Outcome.DELIVERED)
 
     async def _ask(self, ask: Ask) -> httpx.Response:
         if self._client is None:

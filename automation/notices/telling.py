@@ -9,8 +9,14 @@ from automation.names import process_id
 from automation.notices.sender import Sender
 from automation.notices.watch import Watch
 from sluicegate.clock import Clock
+from sluicegate.notice import NoticeKind
 from sluicegate.notice_board import NoticeBoard
+from sluicegate.service_settings import ReceiverKind, ReceiverSettings
 from sluicegate.settings import Settings
+
+# No receiver that a person names is called so: a name has no space.
+_SILENCES = "silences of runs"
+_OVER = (NoticeKind.REOPENED, NoticeKind.ROLLED_BACK, NoticeKind.ENDED)
 
 
 def telling(
@@ -23,8 +29,10 @@ def telling(
         return controller.seen is not None
 
     watch = Watch(board, lambda: controller.seen, settings.contract.timings.page_repeat_s, clock)
-    senders = (
-        Sender(name, receiver, board, consumer, leads, metrics)
-        for name, receiver in settings.automation.receivers.items()
-    )
+    told = dict(settings.automation.receivers)
+    if settings.automation.alertmanager_url is not None:
+        told[_SILENCES] = ReceiverSettings(
+            kind=ReceiverKind.ALERTMANAGER, url=settings.automation.alertmanager_url, tells=_OVER
+        )
+    senders = (Sender(name, receiver, board, consumer, leads, metrics) for name, receiver in told.items())
     return [watch, *senders]
