@@ -77,13 +77,11 @@ bench-overload: setup ## Measure five ways to admit at 2×, 4× and 8× capacity
 bench-exporter: setup ## Measure the exporter at up to 1 M pending jobs beside others, and write bench-results/exporter.json; ARGS="--short"
 	@$(BIN)/python -m bench.exporter_bench $(ARGS)
 
-<<<<<<< HEAD
 bench-webhook: setup ## Measure the webhook: 1,000-alert bodies, posts/s beside a bare app, and how soon it closes a gate; ARGS=--short
 	@$(BIN)/python -m bench.webhook_bench $(ARGS)
-=======
+
 docs: setup ## Write the documentation as a site to site/; ARGS=serve shows it while you write
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(or $(ARGS),build --strict --quiet)
->>>>>>> 03315b6 (Build the documentation as a site in which every page has its place and every link leads somewhere)
 
 lock: ## Resolve pyproject.toml into requirements.lock; ARGS=--upgrade takes newer versions
 	@scripts/lock $(ARGS)
