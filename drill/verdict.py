@@ -12,6 +12,7 @@ from drill.effects import Effect
 from drill.load import Jobs, Submission
 from drill.profile import Profile
 from drill.timeline import Timeline
+from sluicegate.gate import Runbook
 from sluicegate.job import FINAL_STATES
 from sluicegate.replies import GateLogEntry, RunHistory
 from sluicegate.settings import Settings
@@ -73,9 +74,14 @@ class Evidence:
         return tuple(entry for entry in self.gate_log if entry.from_state != entry.to_state and entry.reason != "init")
 
     @property
+    def recoveries(self) -> tuple[RunHistory, ...]:
+        """Return the runs that held the queue's lock; others may have run beside them."""
+        return tuple(one for one in self.runs if one.run.runbook in set(Runbook))
+
+    @property
     def recovery(self) -> RunHistory | None:
         """Return the first lock-holding run, None without one."""
-        return self.runs[0] if self.runs else None
+        return next(iter(self.recoveries), None)
 
 
 @dataclass(frozen=True, slots=True)

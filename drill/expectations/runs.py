@@ -21,11 +21,11 @@ def is_opened_by(*triggers: str) -> Expectation:
 
 
 def is_the_only_one() -> Expectation:
-    """Count the runs: repeated and duplicated alerts are one."""
+    """Count the runs that held the lock: repeated and duplicated alerts are one."""
 
     def look(evidence: Evidence) -> Seen:
-        said = ", ".join(f"{run.run.run_id} {run.run.runbook} {run.run.state}" for run in evidence.runs)
-        return Seen(len(evidence.runs) == 1, f"{len(evidence.runs)}: {said}")
+        said = ", ".join(f"{run.run.run_id} {run.run.runbook} {run.run.state}" for run in evidence.recoveries)
+        return Seen(len(evidence.recoveries) == 1, f"{len(evidence.recoveries)}: {said}")
 
     return Expectation("there is one run", "1", look)
 

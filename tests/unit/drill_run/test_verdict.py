@@ -307,3 +307,10 @@ def test_an_opening_needs_hysteresis_a_run_or_a_named_person(opening: Any, ok: b
 def test_an_effect_without_a_key_is_not_a_duplicate_of_another() -> None:
     unkeyed = tuple(Effect(0, None, number, None, False) for number in (8, 9))
     assert holds(jobs.nothing_is_done_twice(), effects=(*story().effects, *unkeyed))
+
+
+def test_a_run_beside_the_lock_is_no_recovery() -> None:
+    beside = history(entry(10, "reject", "done"), runbook="reject-and-prepare", state="failed")
+    told = story(runs=(beside, *story().runs))
+    assert told.recoveries == story().runs
+    assert [row for row in judge(MAIN_JOB.expectations, told).rows if not row.ok] == []
