@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 from pathlib import Path
 
-from drill.interrupt import Interrupt, Interrupted
 from drill.options import check_writable, parse_choice
 from drill.server import AppendFsync, ServerKind
 from drill.torture.run import VERDICT, TortureOptions, judge_folder, plan_of, run_torture
-from drill.verdict_told import told
-from sluicegate.errors import SluicegateError, UsageError
+from drill.torturing import told, tortured
+from sluicegate.errors import UsageError
 
 _SEEDS = 1_000_000
 
@@ -33,18 +33,7 @@ def run(options: TortureOptions) -> int:
     """Run one torture, print its verdict, and return the exit code; a signal ends it tidily, without a verdict."""
     plan = plan_of(options)
     print(f"torture: {plan.jobs} jobs in {plan.lasts_s:.0f} s, seed {plan.seed}", flush=True)
-    with Interrupt() as interrupt:
-        try:
-            folder, verdict = run_torture(options, interrupt)
-        except Interrupted as signal:
-            print(f"interrupted by {signal.number.name}: every process is ended, no verdict")
-            return signal.exit_code
-        except UsageError:
-            raise
-        except SluicegateError as failure:
-            print(f"FAILED  the torture itself: {failure}")
-            return 1
-    return told(folder, verdict, VERDICT)
+    return tortured(partial(run_torture, options), VERDICT)
 
 
 def judge_again(folder: Path) -> int:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 from pathlib import Path
 
-from drill.interrupt import Interrupt, Interrupted
 from drill.monitoring import find_alertmanager, find_prometheus
 from drill.options import check_writable, parse_choice
 from drill.runs_torture.run import VERDICT, RunsOptions, judge_folder, run_torture
 from drill.server import ServerKind, find_server
-from drill.verdict_told import told
-from sluicegate.errors import SluicegateError, UsageError
+from drill.torturing import told, tortured
 
 _SEEDS = 1_000_000
 
@@ -29,18 +28,7 @@ def parse(runs: int, queues: int, within_s: int, seed: int | None, server: str, 
 def run(options: RunsOptions) -> int:
     """Run one torture, print its verdict, and return the exit code; a signal ends it tidily, without a verdict."""
     print(f"torture: {options.runs} runs on {options.queues} queues, seed {options.seed}", flush=True)
-    with Interrupt() as interrupt:
-        try:
-            folder, verdict = run_torture(options, interrupt)
-        except Interrupted as signal:
-            print(f"interrupted by {signal.number.name}: every process is ended, no verdict")
-            return signal.exit_code
-        except UsageError:
-            raise
-        except SluicegateError as failure:
-            print(f"FAILED  the torture itself: {failure}")
-            return 1
-    return told(folder, verdict, VERDICT)
+    return tortured(partial(run_torture, options), VERDICT)
 
 
 def judge_again(folder: Path) -> int:
