@@ -19,7 +19,7 @@ from drill.webhook import firing
 from rules.generate import catalogue
 from runbooks.library import load_builtin
 from sluicegate.errors import StoreError
-from sluicegate.gate import DrainState
+from sluicegate.gate import DrainState, Runbook
 from sluicegate.producer import Producer
 from sluicegate.records import AlertName
 from sluicegate.replies import RunHistory, RunRecord
@@ -33,6 +33,8 @@ _RUN_ENDS_WITHIN_S = 150.0
 _SETTLES_WITHIN_S = 40.0
 _PERSON_COMES_S = 1.5
 _LOAD_EVERY_S = 0.25
+# Beside runs are many: a few looks back are enough to meet the last two that held the lock.
+_LOOKED_AT = 30
 _FINAL = frozenset({"succeeded", "rolled_back", "superseded", "aborted", "lost"})
 _RECOVERY = "drain-and-recover"
 _AUDIT = "rollback-and-audit"
@@ -146,7 +148,7 @@ class Director:
         """Acknowledge the duplicates in the audit that takes the run's place."""
 
         def audited() -> bool:
-            for record in self._quietly(lambda: self._store.runs(5)) or ():
+            for record in self._holders():
                 if record.runbook == _AUDIT and record.state == "running" and record.verb == "approve":
                     said = partial(self._store.approve, record.run_id, "approve", actor=ACTOR, reason="looked at")
                     self._quietly(said)
@@ -177,18 +179,21 @@ class Director:
         seen = self._quietly(self._store.observe)
         return seen is not None and seen.gate.run is None
 
+    def _holders(self) -> list[RunRecord]:
+        """Give the newest runs that hold, or held, the lock, newest first; others go on beside them."""
+        records = self._quietly(lambda: self._store.runs(_LOOKED_AT)) or ()
+        return [one for one in records if one.runbook in set(Runbook)]
+
     def _newest(self) -> int:
-        records = self._quietly(lambda: self._store.runs(1)) or ()
-        return max((record.started_at_ms for record in records), default=0)
+        return max((record.started_at_ms for record in self._holders()), default=0)
 
     def _opened_since(self, before_ms: int) -> RunRecord | None:
-        records = self._quietly(lambda: self._store.runs(5)) or ()
-        opened = [one for one in records if one.started_at_ms > before_ms and one.runbook == _RECOVERY]
+        opened = [one for one in self._holders() if one.started_at_ms > before_ms and one.runbook == _RECOVERY]
         return opened[0] if opened else None
 
     def _look(self) -> RunHistory | None:
         """See the newest run, and keep what its journal ends with."""
-        records = self._quietly(lambda: self._store.runs(1)) or ()
+        records = self._holders()
         history = self._quietly(partial(self._store.run, records[0].run_id)) if records else None
         if history is None or history.run.state in _FINAL or not history.journal:
             self.tail = None
