@@ -6,11 +6,13 @@ import time
 
 from drill.controls import PartSilent, PrometheusControl
 from drill.timeline import Look
+from sluicegate.gate import Runbook as LockHolder
 from sluicegate.replies import RunHistory
 from sluicegate.store import Store
 
 _LOG_ENTRIES = 500
-_RUNS = 10
+# Those beside the lock are among them.
+_RUNS = 20
 _SLOW_LOOK_EVERY_S = 0.5
 
 
@@ -34,7 +36,8 @@ class Watcher:
 
     def runs(self) -> tuple[RunHistory, ...]:
         """Read the lock-holding runs with their journals, oldest first."""
-        found = (self._store.run(run.run_id) for run in reversed(self._store.runs(_RUNS)))
+        held = [run for run in reversed(self._store.runs(_RUNS)) if run.runbook in set(LockHolder)]
+        found = (self._store.run(run.run_id) for run in held)
         return tuple(history for history in found if history is not None)
 
     def _ask_prometheus(self) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from drill.verdict import Evidence, Expectation, Seen
 from sluicegate.replies import JournalEntry, RunHistory
+from sluicegate.run_steps import ROLLBACK_VERB
 
 RECOVERY = ("freeze", "snapshot", "drain", "fix", "recover", "canary", "burn_down", "reopen")
 
@@ -55,8 +56,9 @@ def goes_through(*verbs: str, perhaps: str = "", state: str = "succeeded", rollb
 
 
 def _in_order(run: RunHistory, phase: str) -> list[str]:
-    """Give the verbs with an entry of this phase, each once, in the order of their first."""
-    return list(dict.fromkeys(entry.verb for entry in run.journal if entry.phase == phase and entry.verb))
+    """Give the steps' verbs with an entry of this phase, each once, in the order of their first."""
+    verbs = (entry.verb for entry in run.journal if entry.phase == phase and entry.verb != ROLLBACK_VERB)
+    return list(dict.fromkeys(verb for verb in verbs if verb))
 
 
 def _begins_with(found: list[str], wanted: list[str]) -> bool:
