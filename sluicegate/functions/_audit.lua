@@ -17,9 +17,8 @@ local function hash_of_entry(before, words)
 end
 
 local function head_of(q)
-  local found = put('HMGET', q.p .. 'audit:head', 'n', 'hash', 'base_n', 'base_hash')
-  return { n = whole_number(found[1] or '0') or 0, hash = found[2] or '', base_n = whole_number(found[3] or '0') or 0,
-    base_hash = found[4] or '' }
+  local found = put('HMGET', q.p .. 'audit:head', 'n', 'hash', 'base_n')
+  return { n = whole_number(found[1] or '0') or 0, hash = found[2] or '', base_n = whole_number(found[3] or '0') or 0 }
 end
 
 local function field(entry, name)

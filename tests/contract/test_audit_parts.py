@@ -70,6 +70,14 @@ def test_what_has_gone_counts_no_more(client: Any) -> None:
     assert entries(client)[0]["n"] == "190"
 
 
+def test_a_log_of_which_nothing_can_go_is_left(client: Any) -> None:
+    put(client, range(1, 2), n=MOST + BATCH)
+    client.delete("audit")
+    write(client)
+    assert len(entries(client)) == 1
+    assert client.hget("audit:head", "base_hash") is None
+
+
 def test_no_more_than_a_batch_goes_at_once(client: Any) -> None:
     put(client, range(1, 240), n=MOST + 10 * BATCH)
     write(client)

@@ -157,3 +157,12 @@ def test_no_more_is_kept_between_calls_than_of_64_queues(client: Any) -> None:
         " keep(kept, 100, 7) return { most, kept.by[100] }"
     )
     assert worth(client, body) == [64, 7]
+
+
+def test_no_more_is_kept_than_there_is_room_for_and_each_once(client: Any) -> None:
+    kept = "local kept = { by = {}, n = 0 } for i = 1, 100 do keep(kept, 'a', i) end"
+    assert worth(client, f"{kept} return {{ kept.n, kept.by.a }}") == [1, 100]
+    full = f"{kept} for i = 2, MOST_KEPT do keep(kept, 'k' .. i, i) end"
+    asked = "kept.n == MOST_KEPT, kept.by.a, keep(kept, 'k2', 7), kept.n == MOST_KEPT"
+    assert worth(client, f"{full} return {{ {asked} }}") == [True, 100, 7, True]
+    assert worth(client, f"{full} keep(kept, 'one more', 1) return {{ kept.n, kept.by.a == nil }}") == [1, True]

@@ -170,3 +170,13 @@ def test_a_repair_leaves_what_is_whole(client: Any) -> None:
     assert client.hgetall("control:duplicates") == {"confirmed": "3"}
     gate(client, window="x")
     assert worth(client, f"{FRAME} local g = G.read(q) G.repair(q, g) return g.window") == "0"
+
+
+def test_a_record_that_stayed_the_same_is_read_once(client: Any) -> None:
+    gate(client)
+    client.config_resetstat()
+    twice = "local a, b = G.read(q), G.glance(q) return { a.since, b.since }"
+    assert worth(client, f"{FRAME} {twice}") == [1, 1]
+    assert client.info("commandstats")["cmdstat_hgetall"]["calls"] == 1
+    changed = "redis.call('HSET', 'control:gate', 'since', '2') return { a.since, G.read(q).since }"
+    assert worth(client, f"{FRAME} local a = G.read(q) {changed}") == [1, 2]
