@@ -88,8 +88,8 @@ class Automation:
         self._parts.append(Loop("audit", _NOTE_AUDIT_S, self._note_audit))
         self._parts += telling(self._board, controller, settings, clock, self._metrics)
         self._feed = Feed(self._store, settings.automation.page)
-        self._parts.append(self._feed)
         self._page = Page(self._store, self._feed, self._runbooks, settings)
+        self._parts += [self._feed, self._page.evidence]
         if settings.reconcile.automatic:
             self._parts.append(_reconciling(self._store, settings))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from automation.page.evidence import PageEvidence
 from automation.page.feed import Feed
 from automation.page.frames import Frames
 from automation.page.reading import JobLine, Reading
@@ -86,7 +87,7 @@ def reading(telemetry: Telemetry = EMPTY, run: RunHistory | None = None, **chang
 def frames() -> tuple[Feed, Frames]:
     """Give a feed that reads nothing by itself, and what renders it."""
     feed = Feed(Store.connect("redis://127.0.0.1:1/0"), PageSettings())
-    return feed, Frames(feed, TEMPLATES, RUNBOOKS, SETTINGS)
+    return feed, Frames(feed, TEMPLATES, RUNBOOKS, SETTINGS, PageEvidence(feed, RUNBOOKS, SETTINGS))
 
 
 def shown(of: Reading, role: Role = Role.APPROVE) -> dict[str, Element]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from automation.page.asked import asked
+from automation.page.evidence import PageEvidence
 from automation.page.feed import Feed, State
 from automation.page.figures import cards, damage
 from automation.page.gate import gate_panel
@@ -43,11 +44,19 @@ class Frame:
 class Frames:
     """Keep the newest frame of each role."""
 
-    def __init__(self, feed: Feed, templates: Templates, runbooks: Mapping[str, Runbook], settings: Settings) -> None:
+    def __init__(
+        self,
+        feed: Feed,
+        templates: Templates,
+        runbooks: Mapping[str, Runbook],
+        settings: Settings,
+        evidence: PageEvidence,
+    ) -> None:
         self._feed = feed
         self._templates = templates
         self._runbooks = runbooks
         self._settings = settings
+        self._evidence = evidence
         self._kept: dict[Role, Frame] = {}
         self._figures: tuple[int, str] = (-_FIGURES_EVERY_MS, "")
 
@@ -90,7 +99,7 @@ class Frames:
             "gate": gate_panel(reading),
             "asked": asked(reading),
             "run": run_panel(history, *known) if history is not None else None,
-            "verdicts": verdicts(history, reading.telemetry, *known) if history is not None else (),
+            "verdicts": verdicts(reading, *known, self._evidence.samples),
             "jobs": jobs_panel(reading),
             "past": reading,
         }

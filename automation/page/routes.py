@@ -19,6 +19,7 @@ from automation.headers import HEADERS
 from automation.page.confirmation import Confirmation, Grounds, confirmation
 from automation.page.deeds import LABELS, PATH, Deed, Offer, Target
 from automation.page.doing import Doing
+from automation.page.evidence import PageEvidence
 from automation.page.feed import Feed, State
 from automation.page.form_token import FormTokens
 from automation.page.frames import PARTS, Frames
@@ -47,7 +48,8 @@ class Page:
         self._store = store
         self._runbooks = dict(runbooks)
         self._settings = settings
-        self._frames = Frames(feed, self.templates, runbooks, settings)
+        self.evidence = PageEvidence(feed, runbooks, settings)
+        self._frames = Frames(feed, self.templates, runbooks, settings, self.evidence)
         self._tokens = FormTokens()
         self._doing = Doing(store, self._runbooks, settings.reconcile)
         self._outcomes: OrderedDict[str, Said] = OrderedDict()

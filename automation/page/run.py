@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from automation.page.deeds import Deed, Offer, Target
+from automation.page.reading import Reading
 from runbooks.context import Context
+from runbooks.evidence import NO_EVIDENCE, Evidence
 from runbooks.model import Runbook, Step
 from runbooks.plan import step_text
 from runbooks.verdict import CheckResult
@@ -15,7 +17,6 @@ from sluicegate.gate import Runbook as LockHolder
 from sluicegate.replies import JournalEntry, RunHistory, RunRecord
 from sluicegate.run_journal import Phase, waits_of
 from sluicegate.settings import Settings
-from sluicegate.telemetry import Telemetry
 
 
 class Stage(StrEnum):
@@ -89,15 +90,35 @@ def _offers(run: RunRecord) -> tuple[Offer, ...]:
     return (Offer(Deed.HOLD_RUN, target, about=run.run_id), abort) if held else (abort,)
 
 
+@dataclass(frozen=True, slots=True)
+class StepGate:
+    """Hold what the gate of a run's present step comes to by the figures of now."""
+
+    run: str
+    verb: str
+    checks: tuple[CheckResult, ...]
+
+
 def verdicts(
-    history: RunHistory, telemetry: Telemetry, runbooks: Mapping[str, Runbook], settings: Settings
-) -> tuple[CheckResult, ...]:
-    """Give what the gate of the run's present step comes to by the figures of now; empty where it has none."""
-    runbook = _runbook(history, runbooks)
-    step = _present(history, runbook) if runbook is not None else None
-    if step is None or not telemetry.gate.readable:
+    reading: Reading, runbooks: Mapping[str, Runbook], settings: Settings, evidence: Evidence = NO_EVIDENCE
+) -> tuple[StepGate, ...]:
+    """Judge the present step of each live run; one that has no gate is left out."""
+    if not reading.telemetry.gate.readable:
         return ()
-    return step.params.checks(Context(settings, history.run.run_id), telemetry)
+    judged = [
+        StepGate(run, step.verb, step.params.checks(Context(settings, run), reading.telemetry, evidence))
+        for run, step in present_steps(reading, runbooks)
+    ]
+    return tuple(one for one in judged if one.checks)
+
+
+def present_steps(reading: Reading, runbooks: Mapping[str, Runbook]) -> Iterator[tuple[str, Step]]:
+    """Give each live run's id with the step it is in, where this service has the text of its runbook."""
+    for history in (reading.history, *reading.besides):
+        runbook = _runbook(history, runbooks) if history is not None else None
+        step = _present(history, runbook) if history is not None and runbook is not None else None
+        if history is not None and step is not None:
+            yield history.run.run_id, step
 
 
 def _runbook(history: RunHistory, runbooks: Mapping[str, Runbook]) -> Runbook | None:

@@ -9,9 +9,13 @@ from typing import Any
 
 import pytest
 
+from automation.page.evidence import PageEvidence
+from automation.page.feed import Feed
+from automation.page.run import verdicts
 from drill.children import Children
 from drill.monitoring import Prometheus, PrometheusOptions
 from runbooks.prometheus import ask
+from runbooks.verdict import Verdict
 from tests.automation_parts import ON_BOTH, quick, until
 from tests.contract.test_automation_verbs import HOLD, Mine, book
 
@@ -63,6 +67,35 @@ def test_without_an_address_nothing_is_asked_and_nothing_passes(redis_url: str, 
             run = parts.run()
             await until(lambda: parts.told(run, "progress"), "a look")
             assert "automation.prometheus_url is not set" in parts.told(run, "progress")[0][1]
+
+    asyncio.run(scenario())
+
+
+def test_the_page_asks_for_what_a_live_run_s_gate_needs_while_somebody_watches(
+    redis_url: str, tmp_path: Path, prometheus: str
+) -> None:
+    async def scenario() -> None:
+        settings = quick(tmp_path, automation={"prometheus_url": prometheus})
+        mine = waiting({"promql": "vector(0.02)", "holds": "< 0.01"})
+        books = {mine.name: mine}
+        async with Mine(redis_url, settings, mine) as parts:
+            run = parts.run()
+            await until(lambda: parts.journal(run, "started"), "its step")
+            feed = Feed(parts.store, settings.automation.page)
+            evidence = PageEvidence(feed, books, settings)
+            for part in (feed, evidence):
+                await part.start()
+            try:
+                async for state in feed.watch():
+                    if state.reading is not None and evidence.samples:
+                        break
+            finally:
+                for part in (evidence, feed):
+                    await part.stop()
+            assert feed.state.reading is not None
+            (gate,) = verdicts(feed.state.reading, books, settings, evidence.samples)
+            (check,) = gate.checks
+            assert (gate.run, gate.verb, check.value, check.verdict) == (run, "wait_for", 0.02, Verdict.FAIL)
 
     asyncio.run(scenario())
 
