@@ -111,12 +111,12 @@ def test_the_verdict_in_words_tells_what_was_expected_where_it_failed() -> None:
     lines = told(outcome(firing=()))
     assert "FAILED  an alert fires: fired: none" in lines
     assert "        expected: one that asks for a drain, in the real Prometheus" in lines
-    assert lines[-1] == "verdict: provider-degradation (fast) failed, 2 of 19 expectations"
+    assert lines[-1] == "verdict: provider-degradation (fast) failed, 3 of 20 expectations"
     assert outcome(firing=()).exit_code == 1
 
 
 def test_a_drill_in_which_all_held_passes() -> None:
-    assert told(outcome())[-1] == "verdict: provider-degradation (fast) passed, all 19 expectations"
+    assert told(outcome())[-1] == "verdict: provider-degradation (fast) passed, all 20 expectations"
     assert outcome().exit_code == 0
 
 
