@@ -189,3 +189,12 @@ def test_duplicates_roll_back_once_and_open_one_audit(client: Any) -> None:
     for changes in ({"pin": "operator"}, {"rollback_reason": "canary_failed"}, {"drain_state": "reject_new"}):
         assert audited(client, old, **changes) == (True, None)
         assert audited(client, old, audit, **changes) == (True, "r")
+
+
+def test_other_code_in_the_library_s_place_is_written_down_where_there_is_a_queue(client: Any) -> None:
+    asked = "q.a = { was = 'a', now = 'b', actor = 'ada', reason = 'why' }"
+    assert worth(client, f"{FRAME} {asked} return commands.library_replaced(q).answer") == "unreadable"
+    assert client.exists("control:log") == 0
+    gate(client)
+    assert worth(client, f"{FRAME} {asked} return commands.library_replaced(q).answer") == "moved"
+    assert client.xrange("control:log")[-1][1]["note"] == "a -> b: why"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+import redis
+
 from tests.gate_frame import NOW_MS, run
 from tests.run_frame import asked, recovering, stands
 
@@ -141,7 +144,16 @@ def test_half_a_queue_is_not_opened(client: Any) -> None:
     assert answers == loosening | {"drain": "moved", "hold": "moved", "abort": "unchanged"}
 
 
+def test_an_order_that_is_none_is_an_error(client: Any) -> None:
+    """What carry_out() does in the end."""
+    stands(client, drain_state="drain", pin="operator")
+    with pytest.raises(redis.ResponseError, match="unknown order odd"):
+        order(client, "odd")
+    assert record(client, "pin") == ["operator"]
+
+
 def test_only_what_makes_it_whole_is_asked_of_a_gate_that_cannot_be_read(client: Any) -> None:
+    """What close() does first, and open()."""
     for name, answer in (
         ("open", "moved"), ("drain", "moved"), ("reject", "moved"), ("hold", "moved"), ("open_end_run", "moved"),
         ("release", "unreadable"), ("abort", "unreadable"), ("acknowledge", "unreadable"),
@@ -150,6 +162,7 @@ def test_only_what_makes_it_whole_is_asked_of_a_gate_that_cannot_be_read(client:
         client.hset("control:duplicates", "confirmed", "x")
         assert order(client, name) == answer
         assert (record(client, "window") == ["0"]) is (answer == "moved")
+        assert (client.hget("control:duplicates", "confirmed") == "x") is (answer != "moved")
         if name in {"drain", "reject", "hold"}:
             assert record(client, "drain_state", "pin") == ["drain", "operator"]
     stands(client)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.gate_frame import NOW_MS
 from tests.run_frame import NEXT_FENCE, OPENING, asked, stands, step
 
 
@@ -81,3 +82,30 @@ def test_a_run_beside_ends_as_it_says_or_as_a_person_says(client: Any) -> None:
     beside(client, trigger="person")
     aside(client, "finish", note="all is well")
     assert client.hget("run:new", "ended_why") == "all is well"
+
+
+def test_an_executor_claims_a_run_beside_by_its_runbook(client: Any) -> None:
+    stands(client)
+    beside(client, trigger="person")
+    claim = {"executor": "me", "run": "", "fence": ""}
+    assert asked(client, "claim_run", claim)["found"] is False
+    claimed = asked(client, "claim_run", claim | {"beside": "look"})
+    assert (claimed["owned"], claimed["run"]["id"], claimed["besides"]) == (True, "new", ["look"])
+    assert asked(client, "claim_run", claim | {"beside": "other"})["found"] is False
+
+
+def forbidden(client: Any, runbook: str, more: str = "") -> str:
+    """Give what would forbid a run that no person asks for."""
+    found = asked(client, "asked", {"runbook": runbook, "keep_ms": 0}, more)["forbidden"]
+    return str(found or "")
+
+
+def test_what_would_forbid_a_run_is_told_without_asking_for_one(client: Any) -> None:
+    stands(client)
+    books = ("drain-and-recover", "look", "rollback-and-audit")
+    assert [forbidden(client, book) for book in books] == ["", "", ""]
+    client.zadd("runs:recent", {"1": NOW_MS, "2": NOW_MS, "3": NOW_MS})
+    assert [forbidden(client, book) for book in books] == ["runs_per_hour", "", ""]
+    client.set("kill", "x")
+    assert [forbidden(client, book) for book in books] == ["kill_switch", "kill_switch", ""]
+    assert forbidden(client, "look", "q.s = nil") == ""

@@ -22,6 +22,7 @@ def test_a_machine_s_run_is_opened_where_nothing_stands_against_it(client: Any) 
     assert client.hmget("control:gate", "drain_state", "pin") == ["drain", ""]
     assert opened(client) == ("moved", ""), "the same request again"
     assert opened(client, run="other") == ("attached", "")
+    assert asked(client, "open_run", OPENING | {"run": "other"})["run"] == "new"
     stands(client)
     assert opened(client, confirmed=False) == ("waiting", "the figures do not confirm it")
     stands(client, drain_state="drain")

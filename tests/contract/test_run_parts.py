@@ -309,6 +309,25 @@ def test_a_notification_handles_each_alert_by_its_status_and_no_time_to_come(cli
     assert client.xlen("inbox") == 2
 
 
+def test_a_repeat_touches_its_episode_and_renews_its_life_now_and_then(client: Any) -> None:
+    alert = (
+        "{ status = 'firing', fingerprint = 'f', starts_at = 1, ends_at = 0, name = 'n', runbook = 'b', labels = '' }"
+    )
+    asked = f"q.s.timings.episode_retention_ms = 100000 q.a = {{ source = 's', group = 'g', alerts = {{ {alert} }} }}"
+
+    def again(touched_at: int | None) -> tuple[bool, bool]:
+        """Give whether the episode is new, and whether its life was renewed."""
+        if touched_at is not None:
+            client.hset("episode:s:f", "touched_at", touched_at)
+            client.persist("episode:s:f")
+        episode = worth(client, f"{FRAME} {asked} return commands.notify(q).episodes")[0]
+        return episode["new"], client.pttl("episode:s:f") > 0
+
+    assert again(None) == (True, True)
+    assert [again(NOW_MS - 1000), again(NOW_MS - 1001)] == [(False, False), (False, True)]
+    assert client.hget("episode:s:f", "deliveries") == "3"
+
+
 def test_failures_are_read_from_an_offset_up_to_a_limit(client: Any) -> None:
     client.rpush("failed:day", *range(1005))
 

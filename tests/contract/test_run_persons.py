@@ -101,6 +101,7 @@ def held(client: Any, command: str, **arguments: Any) -> dict[str, Any]:
 
 
 def test_a_hold_lasts_as_long_as_asked_and_no_longer_than_it_may(client: Any) -> None:
+    """Until when is what R.held_until reads."""
     recovering(client, limit_at=NOW_MS + 5)
     for none in ("x", "0"):
         client.hset("run:r", "held_until", none)

@@ -153,6 +153,16 @@ def test_the_keys_of_other_queues_are_not_even_asked_for_their_type(queue: OpenQ
     assert queue.client.info("commandstats")["cmdstat_type"]["calls"] == own
 
 
+def test_keys_of_the_old_layout_and_of_other_types_are_named(client: Any) -> None:
+    client.zadd("queue:enqueued", {"x": 1})
+    client.set("{mail}:queue:enqueued", "x")
+    client.set("kill", "x")
+    client.hset("run:1", "a", "b")
+    types = "types = { kill = 'hash' }, families = { { 'run:', '', 'hash' } }"
+    found = worth(client, f"{FRAME} q.a = {{ cursor = '0', {types} }} return commands.wrong_types(q)")
+    assert (found["old"], found["wrong"], found["lost"]) == (["queue:enqueued"], [["kill", "string", "hash"]], {})
+
+
 def test_a_name_with_signs_of_a_pattern_means_itself(client: Any) -> None:
     assert value_of(client, "quoted('{a*b?c[d]^e-f\\\\g}')") == "{a\\*b\\?c\\[d\\]\\^e\\-f\\\\g}"
 

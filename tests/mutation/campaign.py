@@ -99,8 +99,9 @@ class Campaign:
         near = {name: self.sources.reached_from(functions_named(self._items[name])) for name in self._usable()}
         for name, functions_near in near.items():
             if functions_near:
-                marks = self.sources.marks_of(functions_near)
-                reached.note(name, self._digests[name], reached.tests[name]["seconds"], marks)
+                seen = reached.tests[name]
+                marks = {*seen["marks"], *self.sources.marks_of(functions_near)}
+                reached.note(name, self._digests[name], seen["seconds"], tuple(sorted(marks)))
         reached.write(self.sources)
         reaches = {name: replace(one, near=near[name]) for name, one in reached.reaches(self._usable()).items()}
         if not reaches:
