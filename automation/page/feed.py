@@ -34,9 +34,9 @@ def _now_ms() -> int:
 
 
 class Feed:
-    """Read again and again, and wake whoever watches; `stop` is safe twice and before `start`, and ends every watch.
+    """Read again and again while somebody watches; `stop` is safe twice and before `start`, and ends every watch.
 
-    Somebody who asks by `now` while nothing is read by itself (before `start`) has it read then.
+    While nobody does, only the plots go on, and whoever asks by `now` has everything read then.
     """
 
     def __init__(self, store: Store, settings: PageSettings, now_ms: Callable[[], int] = _now_ms) -> None:
@@ -88,6 +88,7 @@ class Feed:
     async def watch(self) -> AsyncIterator[State]:
         """Give each state as it comes, the newest where some were missed, until the feed ends."""
         self.watchers += 1
+        await self.now()
         try:
             seen = -1
             while not self._ended:
@@ -102,7 +103,15 @@ class Feed:
 
     async def _turn(self) -> None:
         async with self._reading:
-            await self._read()
+            await (self._read() if self.watchers else self._sample())
+
+    async def _sample(self) -> None:
+        """Keep the plots going while nobody watches; the state is read once somebody asks for it."""
+        try:
+            self.samples.add(Sample.of(await asyncio.to_thread(self._store.observe)))
+        except StoreError:
+            self.samples.miss(self._now_ms())
+            raise
 
     async def _read(self) -> None:
         before = self.state

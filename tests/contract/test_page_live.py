@@ -18,7 +18,7 @@ from automation.page.feed import Feed
 from drill.server import QueueServer
 from sluicegate.service_settings import PageSettings
 from sluicegate.telemetry import Telemetry
-from tests.automation_parts import ON_BOTH, Parts
+from tests.automation_parts import ON_BOTH, Parts, until
 from tests.webhooks import served, still
 
 pytestmark = ON_BOTH
@@ -176,12 +176,34 @@ def test_a_stream_ends_after_a_while_so_that_its_page_asks_again_whether_it_may(
     asyncio.run(scenario())
 
 
+def test_while_nobody_watches_only_the_plots_go_on_and_who_comes_sees_nothing_old(
+    redis_url: str, tmp_path: Path
+) -> None:
+    async def scenario() -> None:
+        async with still(redis_url, tmp_path) as parts, served(parts) as client:
+            feed = Feed(parts.store, PageSettings())
+            await feed.start()
+            await until(lambda: len(feed.samples) > 1, "two samples")
+            assert feed.state.reading is None
+            await feed.stop()
+
+            await client.get("/")
+            await asyncio.to_thread(parts.store.order, "drain", "ann", "meanwhile")
+            await asyncio.sleep(PageSettings().read_every_s)
+            async with aclosing(events(client)) as stream:
+                _, first = await anext(stream)
+                assert first["title"].startswith("drain")
+
+    asyncio.run(scenario())
+
+
 def test_a_feed_that_stops_ends_every_watch_and_stops_twice(redis_url: str, tmp_path: Path) -> None:
     async def scenario() -> None:
         parts = still(redis_url, tmp_path)
         feed = Feed(parts.store, PageSettings())
         await feed.stop()
         feed = Feed(parts.store, PageSettings())
+        assert feed.state.reading is None
         versions: list[int] = []
 
         async def watch() -> None:
@@ -190,12 +212,11 @@ def test_a_feed_that_stops_ends_every_watch_and_stops_twice(redis_url: str, tmp_
 
         watching = asyncio.create_task(watch())
         await feed.now()
-        await feed.now()
-        await asyncio.sleep(0)
+        await until(lambda: versions, "the first state")
         await feed.stop()
         await feed.stop()
         await asyncio.wait_for(watching, 5)
-        assert versions == [0, 1], "who asks twice within a round shares it"
+        assert versions == [1], "who asks within a round shares it"
         assert feed.watchers == 0
         parts.close()
 
