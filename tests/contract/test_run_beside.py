@@ -56,6 +56,7 @@ def aside(client: Any, effect: str, **changes: Any) -> str:
 
 
 def test_a_run_beside_moves_the_gate_only_from_admit_to_reject_new(client: Any) -> None:
+    """And is owned_run() by its own fence."""
     for fields, answer, state in (
         ({}, "moved", "reject_new"), ({"ramp": "10"}, "refused", "admit"),
         ({"drain_state": "drain"}, "unchanged", "drain"),
@@ -66,6 +67,7 @@ def test_a_run_beside_moves_the_gate_only_from_admit_to_reject_new(client: Any) 
         assert client.hget("control:gate", "drain_state") == state
         assert [aside(client, effect) for effect in ("recover", "rollback", "canary")] == ["refused"] * 3
         assert aside(client, "journal") == "moved"
+        assert step(client, "journal", run="new", fence="1") == "stale"
 
 
 def test_a_run_beside_ends_as_it_says_or_as_a_person_says(client: Any) -> None:

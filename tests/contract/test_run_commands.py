@@ -275,3 +275,34 @@ def test_a_held_run_only_fails_proves_itself_and_says_what_became_of_it(client: 
     assert step(client, "canary", **canary) == "moved"
     assert step(client, "rollback", reason="canary_failed") == "moved"
     assert step(client, "finish", fence=NEXT_FENCE) == "moved"
+
+
+def test_an_endpoint_is_set_once_and_given_back_only_by_the_run_that_set_it(client: Any) -> None:
+    recovering(client)
+    assert [step(client, "endpoint", endpoint="a"), step(client, "endpoint", endpoint="a")] == ["moved", "unchanged"]
+    client.hset("control:endpoint", "last_good", "good")
+    step(client, "rollback", reason="canary_failed")
+    back = {"fence": NEXT_FENCE}
+    assert [step(client, "restore_endpoint", **back), step(client, "restore_endpoint", **back)] == [
+        "moved",
+        "unchanged",
+    ]
+    assert client.hmget("control:endpoint", "current", "run") == ["good", ""]
+    client.delete("control:endpoint")
+    client.hset("control:endpoint", "run", "r")
+    assert step(client, "restore_endpoint", **back) == "moved"
+    assert client.hget("control:endpoint", "current") == ""
+
+
+def test_a_rollback_whose_hook_failed_never_reads_as_a_clean_one(client: Any) -> None:
+    """How effects.finish ends it, for the fence of owned_run() alone."""
+    for degraded, state in ((True, "rolled_back_degraded"), (False, "rolled_back")):
+        recovering(client)
+        step(client, "rollback", reason="canary_failed")
+        assert step(client, "finish", fence="5", degraded=degraded) == "stale"
+        assert step(client, "finish", fence=NEXT_FENCE, degraded=degraded) == "moved"
+        assert client.hget("run:r", "state") == state
+    stands(client, drain_state="drain")
+    run(client, runbook="rollback-and-audit")
+    assert step(client, "finish", degraded=True) == "moved"
+    assert client.hget("run:r", "state") == "succeeded"
