@@ -151,3 +151,19 @@ def test_a_hold_without_a_limit_leaves_none_and_a_damaged_start_takes_no_time(cl
     client.hset("run:r", "held_since", NOW_MS - 3)
     held(client, "hold", ms=1)
     assert client.hget("run:r", "held_since") == str(NOW_MS), "of a hold that was let go"
+
+
+def test_the_gate_s_log_is_read_newest_first_up_to_a_limit(client: Any) -> None:
+    stands(client)
+    for on in (True, False):
+        asked(client, "kill_switch", {"on": on, "actor": "ada", "reason": "why"})
+    reasons = [entry["reason"] for entry in asked(client, "gate_log", {})["entries"]]
+    assert reasons == ["kill_switch_off", "kill_switch_on"]
+    assert [entry["reason"] for entry in asked(client, "gate_log", {"limit": 1})["entries"]] == reasons[:1]
+
+
+def test_an_endpoint_that_was_never_set_is_empty(client: Any) -> None:
+    stands(client)
+    assert asked(client, "endpoint", {}) == {"current": "", "last_good": ""}
+    client.hset("control:endpoint", mapping={"current": "a", "last_good": "b"})
+    assert asked(client, "endpoint", {}) == {"current": "a", "last_good": "b"}
