@@ -28,6 +28,8 @@ from sluicegate.telemetry import CLASS_LABEL
 SEEDS = range(20_261_130, 20_261_154)
 MOST_PAGES = 1
 STEP_S, HOUR_S, SHORT_S = 2, 3600, 900
+# The day goes on: what an hour's windows look back on is the end of the hour before, and counts in that.
+BEFORE_S = 120
 SIGMA_S = 8.0
 # The drill's load, what its workers take, and a burst of three times the load.
 ARRIVING_PER_S, TAKEN_PER_S = 12.0, 20.0
@@ -84,7 +86,7 @@ def stretch(settings: Settings, seed: int, waited: Sequence[float]) -> UnitTest:
 
 
 def pages(settings: Settings, seeds: range, lasts_s: int, folder: Path, story: Story = waits) -> dict[str, int]:
-    """Count how often each page begins to fire, in a stretch for every seed.
+    """Count how often each page begins to fire in a stretch of a day, for every seed.
 
     A page that reads nothing that varies has a test of its own in which nothing varies.
     """
@@ -92,12 +94,12 @@ def pages(settings: Settings, seeds: range, lasts_s: int, folder: Path, story: S
     waking = [one for one in catalogue(settings) if one.severity is Severity.PAGE and varying & set(one.reads)]
     group = chain(settings, waking)
     (folder / RULES_FILE).write_text(render_rules(settings, [group]))
-    waited = list(story(lasts_s))
+    waited = [*[0.0] * (BEFORE_S // STEP_S), *story(lasts_s)]
     hours = tuple(stretch(settings, seed, waited) for seed in seeds)
     text = render_tests(settings, TestSet("day.test.yml", STEP_S, STEP_S, hours), [group])
     firing = 'ALERTS{alertstate="firing",severity="page"}'
     counted = f"sum by (alertname) (count_over_time(({firing} unless {firing} offset {STEP_S}s)[{lasts_s}s:{STEP_S}s]))"
-    asked = f"    promql_expr_test:\n      - {{expr: '{counted}', eval_time: {lasts_s - STEP_S}s, exp_samples: []}}\n"
+    asked = f"    promql_expr_test:\n      - {{expr: '{counted}', eval_time: {BEFORE_S + lasts_s - STEP_S}s, exp_samples: []}}\n"
     head, *tests = text.split("  - name: ")
     (folder / "day.test.yml").write_text(head + "".join(f"  - name: {test.rstrip()}\n{asked}" for test in tests))
     answer = subprocess.run(
