@@ -40,8 +40,8 @@ Situation = Mapping[str, Signal | None]
 class Case:
     """Hold a lasting situation, as it differs from a healthy queue, and whether the alert fires in it.
 
-    `before` is what it grows out of; `labels` are those that the expression adds to the alert's own, `also` those of
-    further alerts of the same name that the situation raises.
+    `before` is what it grows out of, for `lead_s` at least; `labels` are those that the expression adds to the alert's
+    own, `also` those of further alerts of the same name that the situation raises.
     """
 
     name: str
@@ -50,6 +50,7 @@ class Case:
     labels: Mapping[str, str] = field(default_factory=dict)
     before: Situation = field(default_factory=dict)
     also: tuple[Mapping[str, str], ...] = ()
+    lead_s: float = 0
 
     @property
     def instances(self) -> tuple[Mapping[str, str], ...]:

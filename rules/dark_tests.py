@@ -39,7 +39,7 @@ class DarkTestMaker:
         """Let each disturbance meet the alert while it fires: until figures are back, it fires or the loss is told."""
         case = self._case(alert)
         settles = self._ticks.aligned(alert.seen_after_s) + self._ticks.aligned(alert.for_s) + 2 * self._ticks.step_s
-        lead = self._ticks.aligned(self._scope.timing.stale_after_s)
+        lead = self._ticks.aligned(max(self._scope.timing.stale_after_s, case.lead_s))
         for kind in Disturbance:
             before = Stage({**self._healthy, **case.before}, self._ticks.samples(lead))
             situation = {**self._healthy, **case.situation}

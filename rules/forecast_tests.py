@@ -55,6 +55,7 @@ class _Maker:
         if 0 < self._held <= _FEW:
             yield self._dips()
         yield self._steps_down()
+        yield self._begins()
 
     def _falls(self, over_s: float, after: int, name: str) -> UnitTest:
         """Let the slack rise for a window, then fall for one: only then it is `over_s` off the bound."""
@@ -96,6 +97,16 @@ class _Maker:
         values = [*[low + 10 * step_s] * _WINDOW, *[low] * _WINDOW]
         moments = tuple(Expectation(self._at(_WINDOW + step), self._alert) for step in (3, 6, _WINDOW - 1))
         return self._test("a step is no fall", values, moments)
+
+    def _begins(self) -> UnitTest:
+        """Let a class have its first job, with a slack that falls: there is no forecast before a window has passed."""
+        first = _WINDOW + self._held
+        values = [self._floor + self._half_s - step * self._step_s for step in range(first + 1)]
+        moments = (
+            Expectation(self._at(first - 1), self._alert, why="a window has not passed, or `for` has not"),
+            Expectation(self._at(first), self._alert, (self._class,), "both have"),
+        )
+        return self._test("a class that has just begun", values, moments)
 
     def _at(self, step: int) -> float:
         return step * self._step_s

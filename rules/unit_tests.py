@@ -109,7 +109,7 @@ class TestMaker:
         """Give what a case grows out of, for as long as it takes to be seen."""
         if not case.before:
             return ()
-        return (self._phase(case.before, self._ticks.aligned(self._scope.timing.stale_after_s)),)
+        return (self._phase(case.before, self._ticks.aligned(max(self._scope.timing.stale_after_s, case.lead_s))),)
 
     def _grown(self, alert: Alert, case: Case) -> tuple[Phase, ...]:
         """Give a case until it surely fires; where windows count, it grows out of a healthy time."""
@@ -145,7 +145,7 @@ class TestMaker:
     def _from_start_to_end(self, alert: Alert, case: Case) -> UnitTest:
         """Begin and end the situation: silent until `for` has passed, firing until the keep has passed."""
         ticks = self._ticks
-        lead = self._phase(case.before, self._settles(alert))
+        lead = self._phase(case.before, max(self._settles(alert), self._ticks.aligned(case.lead_s)))
         begins = self._lasts((lead,))
         fires = begins + ticks.evaluated(alert.seen_after_s) + ticks.evaluated(alert.for_s)
         ends = ticks.aligned(fires) + ticks.step_s

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rules.alert import Alert, Severity, SluicegateAction
-from rules.cases import Case, Signal
+from rules.cases import Case, Signal, Situation
 from rules.promql import duration, number
 from rules.scope import Scope, guarded
 from rules.situations import gate, green, key, silent_when_frozen
@@ -71,12 +73,17 @@ def build(scope: Scope) -> Alert:
 
 
 def _of(scope: Scope, name: str, half_s: float, floor: float) -> str:
-    """Write the forecast of one class; the median keeps a dip of two samples from looking like a trend."""
+    """Write the forecast of one class.
+
+    The median keeps a dip of two samples from looking like a trend, and a slack that was not there a window ago has
+    none: the slope of a few samples is noise.
+    """
     slack = scope.series(records.CLASS_SLACK, **{CLASS_LABEL: name})
     window = duration(half_s)
     return (
         f"  {slack} + {number(half_s)} * (deriv({slack}[{window}]) < -{number(STEADY_PER_S)}) < {number(floor)}\n"
-        f"  and {slack} < quantile_over_time(0.5, {slack}[{window}])"
+        f"  and {slack} < quantile_over_time(0.5, {slack}[{window}])\n"
+        f"  and {slack} offset {window}"
     )
 
 
@@ -86,19 +93,26 @@ def _cases(scope: Scope, floor: float) -> tuple[Case, ...]:
     slack = key(CLASS_SLACK_P10_SECONDS, **{CLASS_LABEL: name})
     waiting = key(CLASS_JOBS, **{CLASS_LABEL: name, STATE_LABEL: PENDING_STATE})
     of_class = {CLASS_LABEL: name}
-    # A stall: every waiting job loses a second of slack a second.
-    stall = {slack: Signal(floor + half_s * 0.9, -1)}
+    # A stall: every waiting job loses a second of slack a second. The tests' time is `half_s` when it begins.
+    stall = {slack: Signal(floor + half_s * 1.3, -1)}
     slow, steady = -STEADY_PER_S * 2, -STEADY_PER_S / 2
-    return (
-        Case("a stall with half a deadline left", stall, fires=True, labels=of_class),
-        Case("a slow fall", {slack: Signal(floor - slow * half_s * 0.98, slow)}, fires=True, labels=of_class),
-        Case("a fall that leaves enough", {slack: Signal(floor - slow * half_s * 1.4, slow)}, fires=False),
-        Case("a drift that is noise", {slack: Signal(floor - steady * half_s * 0.5, steady)}, fires=False),
-        Case("low, but steady", {slack: Signal(floor)}, fires=False),
-        Case("low, but rising", {slack: Signal(floor / 2, 0.2)}, fires=False),
+
+    def silent(name: str, situation: Situation) -> Case:
+        return Case(name, situation, fires=False, before={slack: situation[slack]}, lead_s=half_s)
+
+    slowly = Signal(floor - slow * half_s * 1.98, slow)
+    cases = (
+        Case("a stall close to the floor", stall, fires=True, labels=of_class),
+        Case("a slow fall", {slack: slowly}, fires=True, labels=of_class, before={slack: slowly}),
+        silent("a fall that leaves enough", {slack: Signal(floor - slow * half_s * 2.9, slow)}),
+        silent("a drift that is noise", {slack: Signal(floor - steady * half_s * 0.5, steady)}),
+        silent("low, but steady", {slack: Signal(floor)}),
+        silent("low, but rising", {slack: Signal(floor / 2, 0.2)}),
         Case("running jobs only", {**stall, waiting: Signal(0)}, fires=False),
-        Case("no unfinished job", {slack: None}, fires=False),
+        silent("no unfinished job", {slack: None}),
         Case("in drain", {**stall, **gate(DrainState.DRAIN)}, fires=False),
         Case("in a recovery", {**stall, **green(scope)}, fires=False),
         silent_when_frozen(stall),
     )
+    healthy = {slack: Signal(declared.deadline_s * 0.75)}
+    return tuple(replace(case, before={**healthy, **case.before}, lead_s=half_s) for case in cases)

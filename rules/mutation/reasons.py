@@ -10,7 +10,7 @@ from sluicegate import records
 UNKNOWN = "no test tells the two apart yet"
 _PRESENCE = "only whether the figure is there counts, not what it says"
 _ZERO = "counts add up to nothing only where the highest of them is nothing"
-_VANISHED = "readings that stand still add up to less when one vanishes, but for less time than `for`"
+_VANISHED = "readings that stand still add up to less when one vanishes, but for less time than `for` or a keep"
 _SLOPE = "what is computed from a measured slope never meets its bound exactly"
 _ENDLESS = "it never ends, so nothing is kept"
 
@@ -30,7 +30,9 @@ def reason(mutant: Mutant) -> str:
 def _of_a_record(mutant: Mutant) -> str:
     record, operation = mutant.record or (records.SNAPSHOT, "")
     read = re.findall(rf"{record.name}\{{[^}}]*\}}(?P<after>[^\n]*)", mutant.alert.expression)
-    if all(re.fullmatch(r"\)*", after) for after in read):
+    # Compared with itself a figure is there, or it is no number.
+    itself = rf"(?: == {record.name}\{{[^}}]*\}})?\)*"
+    if all(re.fullmatch(itself, after) for after in read):
         return _PRESENCE
     if operation == "sum" and all(re.match(r"\)* (?:==|>) 0$", after) for after in read):
         return _ZERO
