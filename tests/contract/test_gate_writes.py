@@ -57,8 +57,10 @@ def test_a_move_shows_in_the_raw_keys_its_log_and_the_epoch(client: Any) -> None
         "run1",
         "",
     ]
+    assert client.xrange("audit")[-1][1]["run"] == "run1"
     run(client)
     moved(client, "drain", "admit", rollback_reason="canary_failed", pin="operator")
+    assert client.xrange("audit")[-1][1]["run"] == "r"
     assert client.mget("drain_state", "admission", "rollback_reason") == ["admit", "open", "canary_failed"]
     entry = client.xrange("control:log")[-1][1]
     assert [entry[name] for name in ("note", "figures", "run", "pin")] == ["", "{}", "r", "operator"]

@@ -241,7 +241,7 @@ def test_what_a_receiver_was_not_told_of_waits_since_it_was_written(client: Any)
     assert (waiting(client), waiting(client, "another")) == ((0, 0), (0, 0))
     for at in (5, 7, 9):
         client.xadd("notices", {"kind": "k"}, id=f"{NOW_MS + at}-0")
-    assert waiting(client) == (3, NOW_MS + 5)
+    assert (waiting(client), waiting(client, "another")) == ((3, NOW_MS + 5), (0, 0))
     first = take(client)["id"]
     assert waiting(client) == (3, NOW_MS + 5)
     assert notice_told(client, first)

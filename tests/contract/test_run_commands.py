@@ -249,7 +249,9 @@ def test_a_request_is_carried_out_once_and_only_for_the_fence(client: Any) -> No
     assert client.hget("counters", "fenced_steps") == "2"
     assert [step(client, "recover", request="one"), step(client, "recover", request="one")] == ["moved", "moved"]
     assert len(client.xrange("control:log")) == 1
-    assert step(client, "no such effect") == "refused"
+    lines = client.xlen("run:r:journal")
+    assert step(client, "no such effect", seq=9) == "refused"
+    assert (client.xlen("run:r:journal"), client.hget("run:r", "step")) == (lines, "2")
     client.hset("control:gate", "since", "x")
     assert step(client, "recover") == "unreadable"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.gate_frame import NOW_MS, run
-from tests.run_frame import asked, recovering, stands
+from tests.run_frame import OPENING, asked, recovering, stands
 
 
 def approve(client: Any, name: str = "fix", run_id: str = "r", more: str = "") -> str:
@@ -160,6 +160,14 @@ def test_the_gate_s_log_is_read_newest_first_up_to_a_limit(client: Any) -> None:
     reasons = [entry["reason"] for entry in asked(client, "gate_log", {})["entries"]]
     assert reasons == ["kill_switch_off", "kill_switch_on"]
     assert [entry["reason"] for entry in asked(client, "gate_log", {"limit": 1})["entries"]] == reasons[:1]
+
+
+def test_the_kill_switch_ends_the_runs_beside_only_when_it_is_put_on(client: Any) -> None:
+    stands(client)
+    asked(client, "open_run", OPENING | {"runbook": "look", "trigger": "person"})
+    for on, state in ((False, "running"), (True, "aborted")):
+        asked(client, "kill_switch", {"on": on, "actor": "ada", "reason": "why"})
+        assert client.hget("run:new", "state") == state
 
 
 def test_an_endpoint_that_was_never_set_is_empty(client: Any) -> None:
