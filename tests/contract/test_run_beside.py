@@ -111,3 +111,14 @@ def test_what_would_forbid_a_run_is_told_without_asking_for_one(client: Any) -> 
     client.set("kill", "x")
     assert [forbidden(client, book) for book in books] == ["kill_switch", "kill_switch", ""]
     assert forbidden(client, "look", "q.s = nil") == ""
+
+
+def test_what_a_drain_would_expire_is_told_by_class_without_classes_of_nothing(client: Any) -> None:
+    """As J.expiring counts it."""
+    stands(client)
+    client.sadd("queue:pairs", "c:-", "d:-")
+    ask = {"runbook": "look", "keep_ms": 0}
+    assert asked(client, "asked", ask)["expires"] == {}
+    client.zadd("queue:ready:c:-", {"a": NOW_MS - 1, "b": NOW_MS, "e": NOW_MS - 2})
+    client.zadd("queue:delayed:c", {"f": NOW_MS - 1})
+    assert asked(client, "asked", ask)["expires"] == {"c": 3}
