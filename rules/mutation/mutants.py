@@ -102,7 +102,7 @@ def _durations(alert: Alert, step: float) -> Iterator[Mutant]:
     for value in (alert.for_s + step, *((alert.for_s - step,) if alert.for_s >= step else ())):
         yield Mutant("for", f"{duration(alert.for_s)} to {duration(value)}", replace(alert, for_s=value))
     keep = alert.keep_firing_for_s
-    for value in (keep + step, *((keep - step, 0.0) if keep else ())):
+    for value in (keep + step, *((keep - step,) if keep > step else ()), *((0.0,) if keep else ())):
         yield Mutant("keep", f"{duration(keep)} to {duration(value)}", replace(alert, keep_firing_for_s=value))
 
 

@@ -34,6 +34,13 @@ def test_every_mutant_can_be_read_and_differs_from_its_alert_and_from_every_othe
     assert len(set(map(repr, written))) == len(written)
 
 
+@pytest.mark.parametrize("name", ALERTS)
+def test_no_duration_is_negative_however_slow_the_tests(name: AlertName) -> None:
+    found = mutants(ALERTS[name], (), step_s=3600.0)
+
+    assert min(min(one.alert.for_s, one.alert.keep_firing_for_s) for one in found) >= 0
+
+
 def test_every_operator_finds_its_places_in_an_alert() -> None:
     counts = Counter(mutant.operator for mutant in of(ALERTS[AlertName.QUEUE_AGE_HIGH]))
 
