@@ -99,7 +99,8 @@ def pages(settings: Settings, seeds: range, lasts_s: int, folder: Path, story: S
     text = render_tests(settings, TestSet("day.test.yml", STEP_S, STEP_S, hours), [group])
     firing = 'ALERTS{alertstate="firing",severity="page"}'
     counted = f"sum by (alertname) (count_over_time(({firing} unless {firing} offset {STEP_S}s)[{lasts_s}s:{STEP_S}s]))"
-    asked = f"    promql_expr_test:\n      - {{expr: '{counted}', eval_time: {BEFORE_S + lasts_s - STEP_S}s, exp_samples: []}}\n"
+    last_s = BEFORE_S + lasts_s - STEP_S
+    asked = f"    promql_expr_test:\n      - {{expr: '{counted}', eval_time: {last_s}s, exp_samples: []}}\n"
     head, *tests = text.split("  - name: ")
     (folder / "day.test.yml").write_text(head + "".join(f"  - name: {test.rstrip()}\n{asked}" for test in tests))
     answer = subprocess.run(
