@@ -34,7 +34,7 @@ NEITHER = ("sluicegate_snapshot_", "sluicegate_decision", "sluicegate_age_method
 UNREAD = (
     "job:", "payload:", "worker", "queue:wake", "queue:refusals", "queue:pending", "queue:pairs", "lock:", "failed:",
     "reconcile:log", "control:log", "queue:delayed:cost", "running:cost", "control:decision", "control:seen",
-    "canary_ok_count", "rollback_reason",
+    "canary_ok_count", "rollback_reason", "audit", "notices",
 )  # fmt: skip
 
 
