@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import random
 import re
 import socket
+from collections.abc import Container
 from pathlib import Path
 
 from sluicegate.errors import UsageError
@@ -14,6 +17,8 @@ LOOPBACK = "127.0.0.1"
 # What redis, Go programs, uvicorn and the C library write when a port is taken.
 BIND_FAILED = re.compile(r"address already in use|EADDRINUSE|errno 98|only one usage of each socket", re.IGNORECASE)
 _LISTEN = "0A"
+# Above the well-known services, and below what Linux hands out by default.
+_FIRST_OWN, _LAST_OWN = 15_000, 32_000
 
 
 def free_port(host: str = LOOPBACK) -> int:
@@ -21,6 +26,30 @@ def free_port(host: str = LOOPBACK) -> int:
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.bind((host, 0))
         return int(probe.getsockname()[1])
+
+
+def lasting_port(taken: Container[int] = (), host: str = LOOPBACK) -> int:
+    """Return a port that is free, is not in `taken`, and that no outgoing connection will be given.
+
+    A process that is started on it later, or again and again, finds it free: the system hands out the ports of its
+    ephemeral range alone.
+    """
+    first, last = _ephemeral_range()
+    outside = [port for port in range(_FIRST_OWN, _LAST_OWN) if not first <= port <= last and port not in taken]
+    for port in random.SystemRandom().sample(outside, len(outside)):
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe, contextlib.suppress(OSError):
+            probe.bind((host, port))
+            return port
+    raise UsageError(f"No port from {_FIRST_OWN} to {_LAST_OWN} is free on {host}.")
+
+
+def _ephemeral_range() -> tuple[int, int]:
+    """Give the range that the system hands out; Linux' usual one where it does not say."""
+    try:
+        first, last = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii").split()
+        return int(first), int(last)
+    except (OSError, ValueError):
+        return 32_768, 60_999
 
 
 def listening_socket(port: int, host: str = LOOPBACK) -> socket.socket:

@@ -10,7 +10,7 @@ import yaml
 
 from drill.children import Children
 from drill.monitoring import Prometheus, PrometheusOptions, alertmanager_arguments, find_alertmanager
-from drill.ports import LOOPBACK, free_port
+from drill.ports import LOOPBACK, lasting_port
 from drill.readiness import answers_http
 from drill.runs_torture.contract import settings_for
 from drill.runs_torture.outside import Behaviour, Hook, Post, Route
@@ -43,6 +43,7 @@ class Parts:
         self._server = QueueServer(children, ServerOptions(kind, append_only=True, append_fsync=AppendFsync.ALWAYS))
         self._outside_url = ""
         self._doors: dict[str, list[str]] = {name: [] for name in plan.names}
+        self._ports: set[int] = set()
         self._control = httpx.Client(timeout=5.0, trust_env=False)
 
     def start(self) -> None:
@@ -127,7 +128,9 @@ class Parts:
         words: list[str] = []
         first = 0
         for queue in self.plan.names:
-            port = free_port()
+            # It is killed and started again on the same ports.
+            port = lasting_port(self._ports)
+            self._ports.add(port)
             first = first or port
             self._doors[queue].append(f"http://{LOOPBACK}:{port}")
             words += ["--settings", str(self._file(name, queue, port))]
@@ -148,7 +151,7 @@ class Parts:
             rules[-1].write_text(render_rules(settings), encoding="utf-8")
         config = self.children.folder / "alertmanager.yml"
         config.write_text(render_alertmanager(any_settings), encoding="utf-8")
-        peers = [f"{LOOPBACK}:{free_port()}" for _ in ALERTMANAGERS]
+        peers = [f"{LOOPBACK}:{lasting_port(self._ports)}" for _ in ALERTMANAGERS]
         ports = [self._start_alertmanager(name, config, peers, n) for n, name in enumerate(ALERTMANAGERS)]
         monitoring = any_settings.monitoring
         doors = [door.removeprefix("http://") for doors in self._doors.values() for door in doors]
