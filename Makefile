@@ -62,7 +62,7 @@ generate: setup ## Write everything generated anew: rules, dashboards, the pages
 pictures: setup ## Draw the docs' dashboards and backtest with a drill's data, in headless Chromium; ARGS="--profile fast"
 	@$(BIN)/python -m drill.pictures $(ARGS)
 
-torture: setup ## Kill and stop executors, Redis and messengers under 200 runs on 10 queues, then judge their journals (15 minutes); ARGS="--seed 7"
+torture: setup ## Kill and stop executors, Redis and messengers under 200 runs on 10 queues, then judge their journals (5 minutes); ARGS="--seed 7"
 	@$(BIN)/python -m sluicegate drill torture-runs $(ARGS)
 
 torture-queue: setup ## Kill workers and Redis under 10,000 jobs, then judge the logs (5 minutes); ARGS="--appendfsync everysec --seed 7"

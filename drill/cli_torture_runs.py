@@ -28,7 +28,7 @@ def torture_runs(
 ) -> None:
     """Kill and stop executors, servers and messengers under many runs, then judge their journals.
 
-    200 runs take some 15 minutes on two cores. Exit 1 where a promise was broken or nothing was proved.
+    200 runs take some 5 minutes on two cores. Exit 1 where a promise was broken or nothing was proved.
     """
     # Loaded late: --help needs none of it.
     from drill import command_torture_runs as command  # noqa: PLC0415 (as above)

@@ -76,16 +76,20 @@ def judge_folder(folder: Path) -> Verdict:
 
 
 def _strike(parts: Parts, plan: Plan, folder: Path, interrupt: Interrupt) -> None:
-    """Let all queues tell their stories, and strike until enough runs have ended or the time is up."""
+    """Let all queues tell their stories, and strike until enough runs have ended under enough strikes of each kind.
+
+    It ends without them when the time is up; the verdict says so then.
+    """
     ends_at = time.monotonic() + plan.within_s
     directors: list[Director] = []
+    striker = Striker(parts, plan, directors, folder / STRIKES, interrupt.wait)
 
     def wanted() -> bool:
         told = sum(len(director.told) for director in directors)
-        return told < plan.runs and time.monotonic() < ends_at and not interrupt.told
+        enough = told >= plan.runs and all(striker.struck[kind] >= plan.least_hits for kind in Mischief)
+        return not enough and time.monotonic() < ends_at and not interrupt.told
 
     directors += [Director(parts, name, stories(plan, number), wanted) for number, name in enumerate(plan.names)]
-    striker = Striker(parts, plan, directors, folder / STRIKES, interrupt.wait)
     for director in directors:
         director.start()
     for kind in mischiefs(plan):

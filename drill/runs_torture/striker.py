@@ -33,6 +33,7 @@ class Striker:
         self, parts: Parts, plan: Plan, directors: Sequence[Director], log: Path, wait: Callable[[float], None]
     ) -> None:
         self.boundaries: Counter[str] = Counter()
+        self.struck: Counter[Mischief] = Counter()
         self._parts = parts
         self._directors = directors
         self._log = LineLog(log)
@@ -121,5 +122,6 @@ class Striker:
         self._parts.children.resume(name)
 
     def _did(self, kind: Mischief, whom: str, note: str = "") -> None:
+        self.struck[kind] += 1
         line = {"at": time.time(), "kind": kind.value, "whom": whom, "boundary": note}
         self._log.append(json.dumps(line, separators=(",", ":")) + "\n")
