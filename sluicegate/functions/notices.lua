@@ -73,7 +73,7 @@ end
 
 -- take_notice {receiver, consumer, idle_ms}: the next one for a receiver: what its consumer holds already, then what
 -- another one has held for so long without a word, then a new one. The first call of a receiver begins with what comes
--- after it. -> {found, id, deliveries, kind, run, …}
+-- after it. -> {found, id, at, kind, run, …}
 function commands.take_notice(q)
   local key, a = q.p .. 'notices', q.a
   put('XLEN', key)
