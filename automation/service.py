@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import structlog
-import uvicorn
-from starlette.types import ASGIApp
 
 from automation.access import Access
 from automation.api import create_app
@@ -36,7 +34,7 @@ from sluicegate.notice_board import NoticeBoard
 from sluicegate.reconciler import Reconciler
 from sluicegate.settings import Settings
 from sluicegate.store import Store
-from sluicegate.web.serving import FollowingServer
+from sluicegate.web.serving import FollowingServer, quiet_config
 
 log = structlog.get_logger(__name__)
 
@@ -101,7 +99,7 @@ class Automation:
             if not self._access.guarded and self._access.web is None and not is_loopback(own.host):
                 log.warning("automation_unguarded", host=own.host, unblock="set automation.token_file")
             app = create_app(self._store, self._episodes, self._runbooks, self._metrics, self._access, self._page)
-            server = _Server(_config(app), self._access.web, self._access.renewals)
+            server = _Server(quiet_config(app, _LAST_ANSWERS_S), self._access.web, self._access.renewals)
             server.leaving = self._feed.end
             loop = asyncio.get_running_loop()
             loop.set_default_executor(ThreadPoolExecutor(_THREADS, thread_name_prefix="store"))
@@ -150,18 +148,6 @@ def _reconciling(store: Store, settings: Settings) -> Loop:
         await reconciler.turn()
 
     return Loop("reconciler", settings.reconcile.every_s, turn)
-
-
-def _config(app: ASGIApp) -> uvicorn.Config:
-    return uvicorn.Config(
-        app,
-        http="h11",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        lifespan="off",
-        timeout_graceful_shutdown=_LAST_ANSWERS_S,
-    )
 
 
 class _Server(FollowingServer):

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import structlog
 import uvicorn
-from fastapi import FastAPI
 from structlog.typing import FilteringBoundLogger
 
 from sluicegate.async_producer import AsyncProducer
@@ -20,6 +19,7 @@ from sluicegate.http_api import Waits, create_app
 from sluicegate.listening import is_loopback, listen
 from sluicegate.settings import Settings
 from sluicegate.store import Store
+from sluicegate.web.serving import quiet_config
 from sluicegate.web.tokens import read_tokens
 
 log = structlog.get_logger(__name__)
@@ -63,20 +63,8 @@ class QueueApi:
                 self._store, max_batch=api.max_batch, in_flight=api.in_flight, max_waiting=api.max_waiting
             ) as producer:
                 app = create_app(self._store, producer, self._token, Waits(api.body_within_s, api.answer_within_s))
-                await _Server(_config(app), listening).serve(sockets=[bound])
+                await _Server(quiet_config(app, _LAST_ANSWERS_S), listening).serve(sockets=[bound])
         log.info("api_stopped")
-
-
-def _config(app: FastAPI) -> uvicorn.Config:
-    return uvicorn.Config(
-        app,
-        http="h11",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        lifespan="off",
-        timeout_graceful_shutdown=_LAST_ANSWERS_S,
-    )
 
 
 def _url(host: str, port: int) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 import structlog
 import uvicorn
+from starlette.types import ASGIApp
 
 from sluicegate.web.file import WebFile
 
@@ -17,6 +18,19 @@ from sluicegate.web.file import WebFile
 _LOOK_EVERY_S = 1.0
 
 _log = structlog.get_logger(__name__)
+
+
+def quiet_config(app: ASGIApp, last_answers_s: int) -> uvicorn.Config:
+    """Set a server up that logs nothing of its own and names itself nowhere; `last_answers_s` is left at its end."""
+    return uvicorn.Config(
+        app,
+        http="h11",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        timeout_graceful_shutdown=last_answers_s,
+    )
 
 
 class FollowingServer(uvicorn.Server):
