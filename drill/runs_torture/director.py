@@ -24,6 +24,7 @@ from sluicegate.producer import Producer
 from sluicegate.records import AlertName
 from sluicegate.replies import RunHistory, RunRecord
 from sluicegate.submission import Submission
+from sluicegate.telemetry import Telemetry
 
 Given = TypeVar("Given")
 
@@ -46,11 +47,15 @@ _HOOKS = {
 
 
 class Director:
-    """Run in a thread of its own; `tail` is the newest journal entry that it has seen, for whoever strikes."""
+    """Run in a thread of its own.
+
+    For whoever strikes: `tail` is the newest journal entry that it has seen, `refused` the stale writes by then.
+    """
 
     def __init__(self, parts: Parts, queue: str, stories: Iterator[Story], wanted: Callable[[], bool]) -> None:
         self.queue = queue
         self.tail: tuple[str, str, str] | None = None
+        self.refused = 0
         self.told: list[tuple[str, str]] = []
         self.error: BaseException | None = None
         self._parts = parts
@@ -167,7 +172,7 @@ class Director:
     # --- looking -----------------------------------------------------------------------------------------------------
 
     def _at_rest(self) -> bool:
-        seen = self._quietly(self._store.observe)
+        seen = self._observed()
         if seen is None:
             return False
         gate = seen.gate
@@ -176,8 +181,15 @@ class Director:
 
     def _nothing_runs(self) -> bool:
         self._look()
-        seen = self._quietly(self._store.observe)
+        seen = self._observed()
         return seen is not None and seen.gate.run is None
+
+    def _observed(self) -> Telemetry | None:
+        """Read the queue, and count what was refused."""
+        seen = self._quietly(self._store.observe)
+        if seen is not None:
+            self.refused = int(seen.counters.get("fenced_steps", 0))
+        return seen
 
     def _holders(self) -> list[RunRecord]:
         """Give the newest runs that hold, or held, the lock, newest first; others go on beside them."""

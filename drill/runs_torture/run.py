@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from drill.checker.logs import BadLog
-from drill.checker.runs import Demands, judge_runs, read_evidence
+from drill.checker.runs import LEAST_REFUSED, Demands, judge_runs, read_evidence
 from drill.checker.verdict import Verdict
 from drill.children import Children
 from drill.interrupt import Interrupt
@@ -78,15 +78,19 @@ def judge_folder(folder: Path) -> Verdict:
 def _strike(parts: Parts, plan: Plan, folder: Path, interrupt: Interrupt) -> None:
     """Let all queues tell their stories, and strike until enough runs have ended under enough strikes of each kind.
 
-    It ends without them when the time is up; the verdict says so then.
+    A stale write must have been refused by then, too: owners of runs are stopped for that as often as it takes. It ends
+    without what it lacks when the time is up; the verdict says so then.
     """
     ends_at = time.monotonic() + plan.within_s
     directors: list[Director] = []
     striker = Striker(parts, plan, directors, folder / STRIKES, interrupt.wait)
 
-    def wanted() -> bool:
+    def struck() -> bool:
         told = sum(len(director.told) for director in directors)
-        enough = told >= plan.runs and all(striker.struck[kind] >= plan.least_hits for kind in Mischief)
+        return told >= plan.runs and all(striker.struck[kind] >= plan.least_hits for kind in Mischief)
+
+    def wanted() -> bool:
+        enough = struck() and sum(director.refused for director in directors) >= LEAST_REFUSED
         return not enough and time.monotonic() < ends_at and not interrupt.told
 
     directors += [Director(parts, name, stories(plan, number), wanted) for number, name in enumerate(plan.names)]
@@ -95,7 +99,7 @@ def _strike(parts: Parts, plan: Plan, folder: Path, interrupt: Interrupt) -> Non
     for kind in mischiefs(plan):
         if not wanted() or any(director.error for director in directors):
             break
-        striker.strike(kind)
+        striker.strike(Mischief.STOP_EXECUTOR if struck() else kind)
     striker.end()
     _wait_for(directors, interrupt)
     _write_told(directors, folder / TOLD)
