@@ -13,10 +13,12 @@ from automation.looks import Due, Looks
 from automation.looping import Loop
 from automation.metrics import AutomationMetrics
 from automation.opening import Opening
+from automation.rounds import Rounds
 from runbooks.alerts import Alert, Notification
 from runbooks.model import Runbook
 from sluicegate.errors import StoreError
 from sluicegate.remedies import QUEUE_INIT
+from sluicegate.replies import Notified
 from sluicegate.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -25,6 +27,8 @@ log = structlog.get_logger(__name__)
 _ALERTS_A_CALL = 100
 _LOOKS_ON_ARRIVAL = 20
 _LOOK_WITHIN_S = 2.0
+# The alerts that ask for a runbook, each with it.
+Asking = Sequence[tuple[Alert, Runbook]]
 _SORTED = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
@@ -51,6 +55,8 @@ class Episodes:
         self._settings = settings
         self._runbooks = runbooks
         self._looks = Looks(opening, settings, runbooks, metrics)
+        # Each that comes alone would wait for the disk alone.
+        self._keeping = Rounds("keeping", self._keep_all)
         self._loop = Loop("episodes", settings.contract.timings.episode_look_s, self.look)
 
     async def start(self) -> None:
@@ -62,8 +68,8 @@ class Episodes:
     async def receive(self, source: str, notification: Notification) -> Received:
         """Keep a notification, then look at its episodes with everybody else's.
 
-        Raises NotKept or StoreError where it cannot be kept; once it is, a look that fails, or takes long, is left to
-        the loop.
+        Raises NotKept or StoreError where it cannot be kept, perhaps after a part of it was; once it is, a look that
+        fails, or takes long, is left to the loop.
         """
         if notification.truncated:
             log.warning("webhook_truncated", group=notification.group, left_out=notification.truncated)
@@ -79,15 +85,18 @@ class Episodes:
             log.warning("look_put_off", why=str(error), event_id=event)
         return Received(event, len(wanted), runs)
 
-    async def _keep(
-        self, source: str, group: str, wanted: Sequence[tuple[Alert, Runbook]]
-    ) -> tuple[str, dict[str, bool]]:
+    async def _keep(self, source: str, group: str, wanted: Asking) -> tuple[str, dict[str, bool]]:
         """Keep the alerts; gives the event, and the open episodes with whether this notification opened them."""
-        kept = await asyncio.to_thread(self._store.notify_many, source, group, _batches(wanted))
+        kept = await self._keeping.ask((source, group, wanted))
+        if isinstance(kept, StoreError):
+            raise kept
         if wanted and not all(one.event for one in kept):
             raise NotKept(f"queue {self._settings.queue} is not open: `{QUEUE_INIT}` opens it")
         episodes = (episode for one in kept for episode in one.episodes)
         return kept[0].event, {episode_id: new for episode_id, state, new in episodes if state == "open"}
+
+    def _keep_all(self, asked: Sequence[tuple[str, str, Asking]]) -> Sequence[tuple[Notified, ...] | StoreError]:
+        return self._store.notify_many((source, group, _batches(wanted)) for source, group, wanted in asked)
 
     async def look(self) -> None:
         """Look at every open episode by the figures of now."""
@@ -103,13 +112,13 @@ class Episodes:
         return None
 
 
-def _batches(wanted: Sequence[tuple[Alert, Runbook]]) -> Iterator[list[dict[str, object]]]:
+def _batches(wanted: Asking) -> Iterator[list[dict[str, object]]]:
     """Make the calls' arguments one after the other: while one is made, those before it are on their way."""
     for start in range(0, max(1, len(wanted)), _ALERTS_A_CALL):
         yield [_arguments(alert, runbook) for alert, runbook in wanted[start : start + _ALERTS_A_CALL]]
 
 
-def _due(source: str, wanted: list[tuple[Alert, Runbook]], fresh: Mapping[str, bool]) -> list[Due]:
+def _due(source: str, wanted: Asking, fresh: Mapping[str, bool]) -> list[Due]:
     """Give what is to be looked at on arrival, a few at most: the loop looks at the rest."""
     due: dict[str, Due] = {}
     for alert, runbook in wanted:

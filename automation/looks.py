@@ -5,7 +5,6 @@ The runs of a runbook on a queue are one, so a round asks once a runbook, howeve
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +13,7 @@ import structlog
 from automation.metrics import AutomationMetrics
 from automation.names import run_id
 from automation.opening import Opening
+from automation.rounds import Rounds
 from runbooks.context import Context
 from runbooks.model import Runbook
 from runbooks.verdict import Verdict
@@ -59,7 +59,7 @@ class Look:
 
 
 class Looks:
-    """Look at episodes in rounds; whoever comes while a round goes on is looked at in the next, together."""
+    """Look at episodes in rounds."""
 
     def __init__(
         self, opening: Opening, settings: Settings, runbooks: Mapping[str, Runbook], metrics: AutomationMetrics
@@ -68,33 +68,24 @@ class Looks:
         self._settings = settings
         self._runbooks = runbooks
         self._metrics = metrics
-        self._due: dict[str, Due] = {}
-        self._next: asyncio.Task[dict[str, Look]] | None = None
-        self._round = asyncio.Lock()
+        self._rounds = Rounds("looks", self._look_for_all)
 
     async def at(self, due: Sequence[Due]) -> Mapping[str, Look]:
         """Look at these, and perhaps others', in the next round; raises StoreError where that fails.
 
         Of several who ask for one episode in a round, one hears that its run was opened.
         """
-        if not due:
-            return {}
-        if self._next is None:
-            self._due = {}
-            self._next = asyncio.create_task(self._when_free(self._due), name="looks")
-            # Nobody may be left to hear of its failure.
-            self._next.add_done_callback(lambda task: task.cancelled() or task.exception())
-        here = {one.episode_id for one in due}
-        others = here & self._due.keys()
-        self._due |= {one.episode_id: one for one in due}
-        # One who gives up takes nobody else's look away.
-        looks = await asyncio.shield(self._next)
-        return {one: looks[one].again() if one in others else looks[one] for one in here}
+        return await self._rounds.ask(due) if due else {}
 
-    async def _when_free(self, due: dict[str, Due]) -> dict[str, Look]:
-        async with self._round:
-            self._next = None
-            return await asyncio.to_thread(self._look, tuple(due.values()))
+    def _look_for_all(self, asked: Sequence[Sequence[Due]]) -> list[dict[str, Look]]:
+        looks = self._look(tuple({one.episode_id: one for due in asked for one in due}.values()))
+        heard: set[str] = set()
+        given = []
+        for due in asked:
+            here = dict.fromkeys(one.episode_id for one in due)
+            given.append({one: looks[one].again() if one in heard else looks[one] for one in here})
+            heard |= here.keys()
+        return given
 
     def _look(self, due: Sequence[Due]) -> dict[str, Look]:
         telemetry = self._opening.store.observe()

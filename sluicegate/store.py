@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import redis
@@ -12,7 +13,7 @@ from sluicegate import functions, keys, observed, replies
 from sluicegate.admission import Decision
 from sluicegate.async_connection import AsyncConnection, ErrorAnswer
 from sluicegate.calls import Arguments, Calls, Coming, Words, flat, translated
-from sluicegate.errors import StoreRejected
+from sluicegate.errors import StoreError, StoreRejected
 from sluicegate.telemetry import Telemetry
 
 # A queue without stored settings names no time to come back; this is the default of closed_retry_s.
@@ -303,21 +304,35 @@ class Store(Calls):
 
     def notify(self, source: str, group: str, alerts: Sequence[Arguments]) -> replies.Notified:
         """Keep one notification and open, touch or close its episodes (see episode.lua); at most 100 alerts."""
-        return self.notify_many(source, group, [alerts])[0]
+        kept = self.notify_many([(source, group, [alerts])])[0]
+        if isinstance(kept, StoreError):
+            raise kept
+        return kept[0]
 
     def notify_many(
-        self, source: str, group: str, batches: Iterable[Sequence[Arguments]]
-    ) -> tuple[replies.Notified, ...]:
-        """Keep a notification in parts of at most 100 alerts, all on their way at once: one wait for the disk."""
-        coming: list[Coming] = []
+        self, notifications: Iterable[tuple[str, str, Iterable[Sequence[Arguments]]]]
+    ) -> tuple[tuple[replies.Notified, ...] | StoreError, ...]:
+        """Keep notifications, all on their way at once: one wait for the disk. Gives what came of each.
+
+        A notification is its source, its group and its alerts in parts of at most 100.
+        """
+        coming: list[list[Coming]] = []
         try:
-            for alerts in batches:
-                body = {"source": source, "group": group, "alerts": list(alerts)}
-                coming.append(self._begin("notify", body))
-            return tuple(replies.Notified.of(self._answered("notify", one)) for one in coming)
+            for source, group, batches in notifications:
+                coming.append([])
+                for alerts in batches:
+                    body = {"source": source, "group": group, "alerts": list(alerts)}
+                    coming[-1].append(self._begin("notify", body))
+            return tuple(self._kept(parts) for parts in coming)
         finally:
-            for one in coming:
+            for one in chain.from_iterable(coming):
                 one.abandon()
+
+    def _kept(self, parts: Sequence[Coming]) -> tuple[replies.Notified, ...] | StoreError:
+        try:
+            return tuple(replies.Notified.of(self._answered("notify", one)) for one in parts)
+        except StoreError as error:
+            return error
 
     def episodes(self) -> tuple[replies.Episode, ...]:
         """Give the open episodes, oldest first."""

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from sluicegate import keys
+from sluicegate.errors import StoreError, StoreRejected
 from sluicegate.job import CallKind, Outcome
 from sluicegate.replies import GateAnswer
 from tests.queues import OpenQueue, contract_of, wait_until
@@ -278,3 +279,18 @@ def test_an_alert_from_the_future_is_ended_by_its_end(queue: OpenQueue) -> None:
     queue.store.notify("alertmanager", "g", [{**ALERT, "status": "resolved", "ends_at": ended_ms}])
 
     assert queue.store.episodes() == ()
+
+
+def test_a_notification_that_cannot_be_kept_takes_no_other_of_its_round_along(queue: OpenQueue) -> None:
+    spoiled = {**ALERT, "fingerprint": "f2", "starts_at": None}
+    batches = ([[ALERT]], [[ALERT], [spoiled]], [[{**ALERT, "fingerprint": "f3"}]])
+
+    first, second, third = queue.store.notify_many([("alertmanager", "g", parts) for parts in batches])
+
+    assert isinstance(second, StoreRejected)
+    assert not isinstance(first, StoreError)
+    assert not isinstance(third, StoreError)
+    kept = {episode.episode_id for episode in queue.store.episodes()}
+    assert kept == {"alertmanager:f1", "alertmanager:f3"}
+    with pytest.raises(StoreRejected):
+        queue.store.notify("alertmanager", "g", [spoiled])
