@@ -23,6 +23,7 @@ from sluicegate.all_queues import AllQueues
 from sluicegate.listening import listen
 from sluicegate.settings import load
 from sluicegate.store import Store
+from sluicegate.web.serving import quiet_config
 
 
 def main() -> None:
@@ -36,7 +37,7 @@ def main() -> None:
     app = create_app(store, episodes, runbooks, metrics, Access(settings.automation), page)
     bound = listen("127.0.0.1", 0, "the bench")
     print(bound.getsockname()[1], flush=True)
-    uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off")).run(sockets=[bound])
+    uvicorn.Server(quiet_config(app, 1)).run(sockets=[bound])
 
 
 if __name__ == "__main__":

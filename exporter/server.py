@@ -16,11 +16,10 @@ from sluicegate.errors import UsageError
 from sluicegate.listening import listen
 from sluicegate.settings import Settings
 from sluicegate.store import Store
-from sluicegate.web.bounded_http import BoundedHttp
 from sluicegate.web.config import OPEN, WebConfig
 from sluicegate.web.file import WebFile
 from sluicegate.web.passwords import Passwords
-from sluicegate.web.serving import FollowingServer
+from sluicegate.web.serving import FollowingServer, quiet_config
 
 _START_WITHIN_S = 10.0
 
@@ -65,16 +64,9 @@ class Exporter:
         Raises UsageError when the address can't be had.
         """
         self._socket = listen(self._listen.host, self._listen.port, "the exporter")
-        config = uvicorn.Config(
-            create_app(self.collector, self.passwords, self._web_config),
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            lifespan="off",
-            http=BoundedHttp,
-            # Long enough for a scrape under way to be answered.
-            timeout_graceful_shutdown=int(self._listen.scrape_budget_s) + 1,
-        )
+        app = create_app(self.collector, self.passwords, self._web_config)
+        # Long enough for a scrape under way to be answered.
+        config = quiet_config(app, int(self._listen.scrape_budget_s) + 1)
         self._server = _Server(config, self._web, self.leave)
         self._thread = threading.Thread(
             target=self._server.run, kwargs={"sockets": [self._socket]}, name="exporter", daemon=True

@@ -13,6 +13,7 @@ import uvicorn
 from sluicegate.async_producer import AsyncProducer
 from sluicegate.http_api import Waits, create_app
 from sluicegate.store import Store
+from sluicegate.web.serving import quiet_config
 from tests.queues import wait_until
 
 STOP_WITHIN_S = 20.0
@@ -26,7 +27,8 @@ class ServedQueue:
     ) -> None:
         self.producer = AsyncProducer(store, max_waiting=max_waiting)
         app = create_app(store, self.producer, token, waits)
-        config = uvicorn.Config(app, port=0, http="h11", log_config=None, lifespan="off", timeout_graceful_shutdown=2)
+        config = quiet_config(app, 2)
+        config.port = 0
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._run, name="http")
         self._failure: BaseException | None = None

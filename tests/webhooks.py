@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import uvicorn
 
 from automation.access import Access
 from automation.api import create_app
@@ -20,7 +19,7 @@ from automation.page.routes import Page
 from automation.webhook import WEBHOOK_PATH
 from sluicegate.listening import listen
 from sluicegate.service_settings import AutomationSettings
-from sluicegate.web.serving import FollowingServer
+from sluicegate.web.serving import FollowingServer, quiet_config
 from tests.automation_parts import RECOVERY, RUNBOOKS, Parts, quick
 
 PAYLOADS = Path(__file__).parent / "payloads"
@@ -51,8 +50,7 @@ async def served(
     feed = Feed(parts.store, own.page)
     page = Page(parts.store, feed, RUNBOOKS, parts.settings)
     app = create_app(parts.store, parts.episodes, RUNBOOKS, parts.metrics, access, page)
-    config = uvicorn.Config(app, http="h11", log_config=None, lifespan="off", timeout_graceful_shutdown=1)
-    server = FollowingServer(config, access.web, access.renewals)
+    server = FollowingServer(quiet_config(app, 1), access.web, access.renewals)
     bound = listen("127.0.0.1", 0, "the test's service")
     await feed.start()
     task = asyncio.create_task(server.serve(sockets=[bound]))

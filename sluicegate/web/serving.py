@@ -12,6 +12,7 @@ import structlog
 import uvicorn
 from starlette.types import ASGIApp
 
+from sluicegate.web.bounded_http import BoundedHttp
 from sluicegate.web.file import WebFile
 
 # How often the files are looked at.
@@ -24,7 +25,7 @@ def quiet_config(app: ASGIApp, last_answers_s: int) -> uvicorn.Config:
     """Set a server up that logs nothing of its own and names itself nowhere; `last_answers_s` is left at its end."""
     return uvicorn.Config(
         app,
-        http="h11",
+        http=BoundedHttp,
         log_config=None,
         access_log=False,
         server_header=False,

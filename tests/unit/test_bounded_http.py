@@ -10,7 +10,7 @@ import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from sluicegate.web.bounded_http import BoundedHttp
+from sluicegate.web.serving import quiet_config
 from tests.queues import wait_until
 
 WITHIN_S = 10.0
@@ -33,7 +33,8 @@ async def echo_length(scope: Scope, receive: Receive, send: Send) -> None:
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
     """Give the port of a server that answers with the length of the body."""
-    config = uvicorn.Config(echo_length, port=0, http=BoundedHttp, log_config=None, lifespan="off")
+    config = quiet_config(echo_length, 1)
+    config.port = 0
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
