@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable
 
+from automation.own_threads import OwnThreads
 from runbooks.evidence import NOT_SET, Evidence, Sample
 from runbooks.prometheus import ANSWER_WITHIN_S, ask
 
@@ -19,6 +20,7 @@ class Prometheus:
         self._url = url
         self._monotonic = monotonic
         self._known: dict[str, tuple[float, Sample]] = {}
+        self._threads = OwnThreads()
 
     async def samples(self, queries: Iterable[str]) -> Evidence:
         """Give each query's sample; several are asked at once, each in a thread of its own."""
@@ -32,15 +34,14 @@ class Prometheus:
         asked_at, known = self._known.get(query, (-float("inf"), NOT_SET))
         if self._monotonic() - asked_at < _FRESH_S:
             return known
-        sample = await _within(self._url, query)
+        sample = await self._within(self._url, query)
         self._known = {text: held for text, held in self._known.items() if self._monotonic() - held[0] < _FRESH_S}
         self._known[query] = (self._monotonic(), sample)
         return sample
 
-
-async def _within(url: str, query: str) -> Sample:
-    """Ask in a thread; one that hangs on, drip by drip, is left to end by itself."""
-    try:
-        return await asyncio.wait_for(asyncio.to_thread(ask, url, query), ANSWER_WITHIN_S)
-    except TimeoutError:
-        return Sample(None, f"no answer within {ANSWER_WITHIN_S:g} s")
+    async def _within(self, url: str, query: str) -> Sample:
+        """Ask; one that hangs on, drip by drip, is left to end by itself, and not asked again before."""
+        try:
+            return await self._threads.call(query, ANSWER_WITHIN_S, ask, url, query)
+        except TimeoutError:
+            return Sample(None, f"no answer within {ANSWER_WITHIN_S:g} s")

@@ -13,6 +13,7 @@ from automation.looping import Loop
 from automation.metrics import AutomationMetrics
 from automation.names import process_id
 from automation.owner import Owner
+from automation.pace import Pace
 from automation.place import Place
 from automation.steps import runners
 from automation.steps.reconcile import Reconciling
@@ -62,6 +63,7 @@ class Executor:
         self._metrics = metrics
         self._conclusions = Conclusions(store, metrics)
         self._runner = runners(Reconciling(store, settings.reconcile))
+        self._pace = Pace()
         self._prometheus = Prometheus(settings.automation.prometheus_url)
         self.name = process_id("executor")
         self._lock = Owner(store, self.name)
@@ -144,7 +146,9 @@ class Executor:
         queries = step.params.queries(context)
         evidence = await self._prometheus.samples(queries) if queries else {}
         telemetry = await asyncio.to_thread(self._store.observe)
-        return Turn(self._store, self.name, owner.fence, history, telemetry, runbook, step, context, evidence)
+        return Turn(
+            self._store, self.name, owner.fence, history, telemetry, runbook, step, context, evidence, self._pace
+        )
 
     async def _advance(self, turn: Turn) -> bool:
         """Begin the step, or bring it one look further; gives whether the run has ended."""

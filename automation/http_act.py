@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
+
 import httpx
 import structlog
 
@@ -11,8 +14,10 @@ from runbooks.verbs.hook import Hook
 
 log = structlog.get_logger(__name__)
 
+# Of each part of a call, and twice as long for the whole of it: an answer may come drop by drop.
 _CALL_TIMEOUT_S = 5.0
-_TOO_MANY = 429
+# Whoever answers so has taken nothing on.
+_NOT_TAKEN = frozenset({429, 503})
 
 
 class HttpAct:
@@ -29,14 +34,15 @@ class HttpAct:
             return Outcome(Came.REFUSED, "the settings name no address")
         headers = {"Idempotency-Key": self._hook.idempotency_key.resolve(self._context)}
         try:
-            async with httpx.AsyncClient(timeout=_CALL_TIMEOUT_S, follow_redirects=False) as client:
-                response = await client.request(self._hook.method.resolve(self._context), url, headers=headers)
+            status = await _status(self._hook.method.resolve(self._context), url, headers)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             return Outcome(Came.AGAIN, f"not sent: {_text(error)}")
-        except httpx.HTTPError as error:
+        except httpx.InvalidURL as error:
+            return Outcome(Came.REFUSED, f"not sent: {_text(error)}")
+        except (httpx.HTTPError, TimeoutError) as error:
             log.warning("outcome_unknown", run=self._context.run_id, error=_text(error))
             return None
-        return Outcome(_came(response.status_code), str(response.status_code))
+        return Outcome(_came(status), str(status))
 
     async def done(self) -> bool | None:
         if self._probe_url is None:
@@ -48,15 +54,16 @@ class HttpAct:
 def _came(status: int) -> Came:
     if 200 <= status < 300:
         return Came.DONE
-    return Came.AGAIN if status == _TOO_MANY or status >= 500 else Came.REFUSED
+    if status in _NOT_TAKEN:
+        return Came.AGAIN
+    return Came.UNCLEAR if status >= 500 else Came.REFUSED
 
 
 async def status_of(url: str) -> int | None:
     """Give what a GET is answered with, or None for no answer."""
     try:
-        async with httpx.AsyncClient(timeout=_CALL_TIMEOUT_S, follow_redirects=False) as client:
-            return (await client.get(url)).status_code
-    except httpx.HTTPError:
+        return await _status("GET", url, {})
+    except (httpx.HTTPError, httpx.InvalidURL, TimeoutError):
         return None
 
 
@@ -66,5 +73,15 @@ async def answers(url: str) -> bool:
     return status is not None and 200 <= status < 300
 
 
-def _text(error: httpx.HTTPError) -> str:
+async def _status(method: str, url: str, headers: Mapping[str, str]) -> int:
+    """Make one call and give its status; the answer's body is not read, however long it is."""
+    async with asyncio.timeout(2 * _CALL_TIMEOUT_S):
+        async with (
+            httpx.AsyncClient(timeout=_CALL_TIMEOUT_S, follow_redirects=False) as client,
+            client.stream(method, url, headers=headers) as response,
+        ):
+            return response.status_code
+
+
+def _text(error: Exception) -> str:
     return str(error) or type(error).__name__

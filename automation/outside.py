@@ -20,11 +20,12 @@ AGAIN_AFTER_S = 2.0
 
 
 class Came(StrEnum):
-    """Name what is certain of an act once it was made."""
+    """Name what is known of an act once it was made."""
 
     DONE = "done"  # it was carried out
     AGAIN = "again"  # it was certainly not carried out, and may be made again
     REFUSED = "refused"  # it did not succeed, and making it again would not help
+    UNCLEAR = "unclear"  # it was answered, and not by what of it was carried out
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,8 @@ async def act_once(turn: Turn, act: Act, on_unknown: OnUnknown) -> Standing:
     if came == Came.REFUSED or (last.phase == Phase.UNKNOWN and on_unknown is OnUnknown.HOLD):
         return Standing.PERSON
     if last.phase == Phase.UNKNOWN and on_unknown is OnUnknown.PROBE:
+        if not turn.may_probe():
+            return Standing.PENDING
         done = await act.done()
         if done:
             await _told(turn, Outcome(Came.DONE, "done, by the probe"))
@@ -95,4 +98,5 @@ async def _make(turn: Turn, act: Act) -> Standing:
 
 
 async def _told(turn: Turn, outcome: Outcome) -> None:
-    await turn.commit(Phase.OUTCOME, text=outcome.text, detail={"came": outcome.came.value})
+    phase = Phase.UNKNOWN if outcome.came is Came.UNCLEAR else Phase.OUTCOME
+    await turn.commit(phase, text=outcome.text, detail={"came": outcome.came.value})

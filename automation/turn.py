@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from automation.names import request_id
+from automation.pace import Pace
 from runbooks.context import Context
 from runbooks.evidence import Evidence
 from runbooks.model import Runbook, Step
@@ -79,6 +80,7 @@ class Turn:
     step: Step
     context: Context
     evidence: Evidence = field(default_factory=dict)
+    pace: Pace = field(default_factory=Pace)
 
     @property
     def run_id(self) -> str:
@@ -98,9 +100,13 @@ class Turn:
         started, at_ms = self.entries(Phase.STARTED), self.telemetry.at_ms
         return (at_ms - started[0].at_ms - self.history.run.held_ms(at_ms)) / 1000 if started else 0.0
 
+    def may_probe(self) -> bool:
+        """Say whether what this step waits for may be probed in this look."""
+        return self.pace.due(f"{self.run_id}/{self.step.seq}")
+
     def approved_by(self) -> str | None:
         """Give who approved this step and why, or None."""
-        return self.history.approvals.get(self.step.verb)
+        return self.history.approvals.get(f"{self.step.seq} {self.step.verb}")
 
     async def commit(
         self,

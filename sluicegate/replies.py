@@ -274,7 +274,7 @@ class JournalEntry:
 
 @dataclass(frozen=True, slots=True)
 class RunHistory:
-    """Hold a run, its journal in order, and the approvals it has: step → who and why."""
+    """Hold a run, its journal in order, and the approvals it has: a step's place and verb → who and why."""
 
     run: RunRecord
     journal: tuple[JournalEntry, ...]

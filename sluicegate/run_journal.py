@@ -38,7 +38,7 @@ def waits_of(history: RunHistory | None) -> WaitsForPerson | None:
     run = history.run
     entries = [entry for entry in history.journal if entry.seq == run.step and entry.verb == run.verb]
     paged = [entry for entry in entries if entry.phase == Phase.PAGED]
-    passed = run.verb in history.approvals or any(entry.phase == Phase.DONE for entry in entries)
+    passed = f"{run.step} {run.verb}" in history.approvals or any(entry.phase == Phase.DONE for entry in entries)
     if run.state != "running" or not paged or passed:
         return None
     why = paged[-1].text

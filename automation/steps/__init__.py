@@ -14,7 +14,7 @@ from automation.steps.fix import fix
 from automation.steps.freeze import freeze
 from automation.steps.http import http
 from automation.steps.notify import notify
-from automation.steps.outside import outside
+from automation.steps.outside import CallingOutside
 from automation.steps.reconcile import Reconciling
 from automation.steps.recover import recover
 from automation.steps.reject import reject
@@ -48,6 +48,7 @@ STEPS: dict[VerbName, StepRunner] = {
 
 def runners(reconciling: Reconciling) -> Callable[[str], StepRunner]:
     """Give who carries out which verb; an installed one is carried out like every call outside."""
+    outside = CallingOutside()
 
     def runner(word: str) -> StepRunner:
         if word == VerbName.RECONCILE:

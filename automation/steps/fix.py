@@ -27,6 +27,6 @@ async def fix(turn: Turn) -> Progress:
             return Wait("the hook was called", every_s)
     if probe is None:
         return Done(detail={"by": by.value})
-    if await answers(probe):
+    if turn.may_probe() and await answers(probe):
         return Done(detail={"by": by.value, "probe": "answered 2xx"})
     return Wait("the probe does not answer 2xx yet", every_s)

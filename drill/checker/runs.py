@@ -149,9 +149,11 @@ def calls_with_reason(evidence: Evidence) -> Finding:
 
 
 def _may_be_repeated(before: Row) -> bool:
-    """Unknown comes before a repeat only where the probe said no; refused, 429 and 5xx were not carried out."""
+    """Unknown comes before a repeat only where the probe said no; refused, 429 and 503 were not carried out."""
     text = str(before["text"])
-    return before["phase"] == "unknown" or (before["phase"] == "outcome" and text.startswith(("not sent", "429", "5")))
+    return before["phase"] == "unknown" or (
+        before["phase"] == "outcome" and text.startswith(("not sent", "429", "503"))
+    )
 
 
 def one_key(evidence: Evidence) -> Finding:

@@ -288,23 +288,25 @@ end
 -- A person's word counts for the step that the run is in, and never for one to come: the path would be called mended
 -- before anybody looked. Where canaries are declared they alone are the proof.
 local function takes_word(q, run)
-  if run.verb ~= q.a.step or (q.a.step == 'canary' and q.s and proven_by_canaries(q)) then return false end
+  if not run.step or run.verb ~= q.a.step then return false end
+  if q.a.step == 'canary' and q.s and proven_by_canaries(q) then return false end
   for _, entry in ipairs(entries_of({ 'phase' }, { 'seq' }, 'XREVRANGE', q.p .. 'run:' .. run.id .. ':journal', '+', '-')) do
     if entry.seq == run.step and entry.phase == 'done' then return false end
   end
   return true
 end
 
--- approve {run, step, actor, reason}: a person's word for the step that waits for it; the first one counts. In
--- rollback-and-audit it acknowledges, in the same go, the duplicates known by now and no later one.
+-- approve {run, step, actor, reason}: a person's word for the step that waits for it; the first one counts. It is kept by
+-- the step's place and verb, for a verb may stand twice. In rollback-and-audit it acknowledges, in the same go, the
+-- duplicates known by now and no later one.
 -- -> {answer = moved | unchanged | not_waiting | gone}
 function commands.approve(q)
   local run = G.live_run(q, text_of(q.p .. 'lock:run'))
   if not run or run.id ~= q.a.run then run = R.beside_of(q, q.a.run) end
   if not run or run.id ~= q.a.run or run.state ~= 'running' then return { answer = 'gone' } end
   if not takes_word(q, run) then return { answer = 'not_waiting' } end
-  local key = q.p .. 'approval:' .. run.id
-  if put('HSETNX', key, q.a.step, q.a.actor .. ': ' .. q.a.reason) == 0 then return { answer = 'unchanged' } end
+  local key, place = q.p .. 'approval:' .. run.id, run.step .. ' ' .. run.verb
+  if put('HSETNX', key, place, q.a.actor .. ': ' .. q.a.reason) == 0 then return { answer = 'unchanged' } end
   redis.call('PEXPIRE', key, R.retention(q))
   local g = G.read(q)
   if run.runbook == 'rollback-and-audit' and q.a.step == 'approve' and G.readable(g) then G.acknowledge(q, g) end
@@ -313,7 +315,8 @@ function commands.approve(q)
   return { answer = 'moved' }
 end
 
--- run {run}: one run with its journal and approvals. Read-only. -> {found, run, journal = [{…}], approvals}
+-- run {run}: one run with its journal and its approvals by place and verb of their step. Read-only.
+-- -> {found, run, journal = [{…}], approvals}
 function commands.run(q)
   local run = hash_of(q.p .. 'run:' .. q.a.run)
   if not run.runbook then return { found = false } end

@@ -103,7 +103,7 @@ async def recovery(person: Person) -> None:
     await person.sees("admit")
     await expect(person.page.locator(".past")).to_contain_text("succeeded", timeout=WAIT_MS)
     (run,) = parts.store.runs()
-    assert parts.history(run.run_id).approvals["fix"] == "ann: switched over to the other region"
+    assert parts.history(run.run_id).approvals["4 fix"] == "ann: switched over to the other region"
 
 
 async def holds(person: Person) -> None:

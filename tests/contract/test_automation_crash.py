@@ -142,6 +142,8 @@ def services_restart(services: Services) -> None:
 def test_a_call_whose_outcome_died_with_its_service_is_probed(
     probed_done: bool, redis_url: str, tmp_path: Path, children: Children, outside: Outside
 ) -> None:
+    """Scenario 7: killed between the call and its record."""
+
     async def scenario() -> None:
         hooks = {"hook_url": f"{outside.url}/fix", "probe_url": f"{outside.url}/health"}
         queue = Queue(redis_url, quick(tmp_path, timings=TIMINGS, automation={"fix": hooks}))

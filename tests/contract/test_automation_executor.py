@@ -129,7 +129,7 @@ def test_a_word_for_a_step_that_is_to_come_or_is_done_is_not_taken(redis_url: st
             parts.approve(run, "fix")
             await parts.until(lambda: parts.journal(run, "done", "fix"), "the end of the fix")
             assert parts.store.approve(run, "fix", actor="ben", reason="too late") == "not_waiting"
-            assert dict(parts.history(run).approvals) == {"fix": "ada: looked at it"}
+            assert dict(parts.history(run).approvals) == {"4 fix": "ada: looked at it"}
             assert [entry.actor for entry in parts.journal(run, "approved")] == ["ada"]
 
     asyncio.run(scenario())

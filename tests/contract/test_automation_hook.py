@@ -71,7 +71,9 @@ def test_what_was_not_carried_out_is_called_again_under_the_same_key(
 
 
 @pytest.mark.parametrize(
-    ("statuses", "calls"), [([404], 1), ([302], 1), ([500, 500, 500], 3)], ids=["refused", "redirect", "failing"]
+    ("statuses", "calls"),
+    [([404], 1), ([302], 1), ([503, 503, 503], 3), ([500], 1), ([502], 1), ([504], 1)],
+    ids=["refused", "redirect", "busy", "failing", "bad-gateway", "late-gateway"],
 )
 def test_a_hook_that_does_not_succeed_pages_and_waits_for_a_person(
     statuses: list[int], calls: int, redis_url: str, tmp_path: Path, outside: Outside

@@ -116,8 +116,10 @@ def test_hooks_are_called_in_order_after_the_gate_is_closed_and_journal_the_line
 def test_a_hook_that_fails_leaves_the_others_to_be_called_and_the_run_degraded(
     redis_url: str, tmp_path: Path, outside: Outside
 ) -> None:
+    """Scenario 11: the rollback that did not help still read as a success."""
+
     async def scenario() -> None:
-        outside.statuses = [500, 500, 500]
+        outside.statuses = [503, 503, 503]
         async with Rolling(redis_url, quick(tmp_path, automation=allowed(tmp_path)), outside, unchanged) as parts:
             run = parts.opened()
             await parts.until_step(run, "fix")
@@ -147,6 +149,23 @@ def test_a_lost_outcome_of_a_hook_is_not_repeated(redis_url: str, tmp_path: Path
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize("status", [500, 502, 504])
+def test_an_answer_that_tells_nothing_of_what_was_done_is_not_repeated(
+    status: int, redis_url: str, tmp_path: Path, outside: Outside
+) -> None:
+    async def scenario() -> None:
+        outside.statuses = [status]
+        async with Rolling(redis_url, quick(tmp_path, automation=allowed(tmp_path)), outside, unchanged) as parts:
+            run = parts.opened()
+            await parts.until_step(run, "fix")
+            parts.store.order("abort", "ada", "wrong path")
+            await parts.until_ended(run, "rolled_back_degraded")
+            assert [path for path, _ in outside.calls] == ["/recreate", "/last"]
+            assert [entry.text for entry in parts.journal(run, "unknown", "rollback")] == [str(status)]
+
+    asyncio.run(scenario())
+
+
 def test_another_executor_goes_on_where_one_was_killed_in_a_rollback(
     redis_url: str, tmp_path: Path, outside: Outside
 ) -> None:
@@ -171,6 +190,8 @@ def test_another_executor_goes_on_where_one_was_killed_in_a_rollback(
 
 
 def test_where_nothing_was_done_nothing_is_undone(redis_url: str, tmp_path: Path, outside: Outside) -> None:
+    """Scenario 11, its other half: rollbacks ran although nothing had begun."""
+
     async def scenario() -> None:
         async with Rolling(redis_url, quick(tmp_path, automation=allowed(tmp_path)), outside, unchanged) as parts:
             await parts.executor.stop()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import json
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,9 +15,11 @@ from typing import Any
 import pytest
 import yaml
 
+import automation.http_act
 import automation.outside
 from automation.executor import Executor
 from automation.notices.sender import Sender
+from automation.pace import PROBE_EVERY_S
 from automation.starting import start_arguments
 from runbooks import library
 from runbooks.context import Context
@@ -24,9 +29,12 @@ from runbooks.plan import lines_by_place
 from runbooks.reading import read_runbook
 from sluicegate.clock import SystemClock
 from sluicegate.notice_board import NoticeBoard
+from sluicegate.run_journal import waits_of
 from sluicegate.settings import Settings
 from tests.automation_parts import ON_BOTH, RUNBOOKS, Parts, quick, until
 from tests.outside_system import Outside, outside
+from tests.small_server import Handler
+from tests.small_server import served as small
 
 __all__ = ["outside"]  # a fixture
 pytestmark = ON_BOTH
@@ -205,6 +213,89 @@ def test_a_crash_between_call_and_record_is_never_a_blind_repeat(
             await until(lambda: parts.told(run, phases[-1]), f"the phase {phases[-1]}")
             assert [phase for phase, _ in parts.told(run, *phases)] == phases
             assert outside.keys == [f"{run}/x"] * calls
+
+    asyncio.run(scenario())
+
+
+def test_a_word_for_one_call_is_none_for_the_next(redis_url: str, tmp_path: Path, outside: Outside) -> None:
+    def call(name: str) -> dict[str, Any]:
+        own = {"url": f"{outside.url}/{name}", "idempotency_key": f"{{{{ run.id }}}}/{name}", "on_unknown": "hold"}
+        return {"http": {**own, **HOLD}}
+
+    async def scenario() -> None:
+        outside.statuses = [404, 404]
+        async with Mine(redis_url, quick(tmp_path), book(call("first"), call("second"))) as parts:
+            run = parts.run()
+            await until(lambda: parts.journal(run, "paged", "http"), "a page for the first")
+            parts.approve(run, "http")
+            await until(lambda: len(parts.journal(run, "paged", "http")) == 2, "a page for the second")
+            assert [path for path, _ in outside.calls] == ["/first", "/second"]
+            assert parts.history(run).run.live
+            waits = waits_of(parts.history(run))
+            assert waits is not None
+            assert waits.step == "http"
+            parts.approve(run, "http")
+            history = await parts.until_ended(run, "succeeded")
+            assert history.approvals == {"1 http": "ada: looked at it", "2 http": "ada: looked at it"}
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("answer", ["drips", "never_ends"])
+def test_an_answer_that_comes_drop_by_drop_or_never_ends_holds_no_executor_up(
+    answer: str, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(automation.http_act, "_CALL_TIMEOUT_S", 0.4)
+
+    class Drips(Handler):
+        def respond(self) -> None:
+            if answer == "never_ends":
+                self.send_response(200)
+                self.end_headers()
+                self.drip(b"x" * 65_536, pause_s=0.0)
+            self.drip(b"HTTP/1.1 200 OK\r\nX-More: " + b"a" * 10_000, pause_s=0.1)
+
+        def drip(self, text: bytes, pause_s: float) -> None:
+            step = len(text) if pause_s == 0 else 1
+            with contextlib.suppress(OSError):
+                for place in range(0, 1_000_000 if pause_s == 0 else len(text), step):
+                    self.wfile.write(text if pause_s == 0 else text[place : place + step])
+                    time.sleep(pause_s)
+
+    async def scenario() -> None:
+        with small(Drips) as address:
+            call = {"url": f"http://{address}/x", "idempotency_key": "{{ run.id }}/x", "on_unknown": "hold", **HOLD}
+            async with Mine(redis_url, quick(tmp_path), book({"http": call})) as parts:
+                run = parts.run()
+                if answer == "never_ends":
+                    await parts.until_ended(run, "succeeded")
+                    assert parts.told(run, "outcome") == [("outcome", "200")]
+                    return
+                await until(lambda: parts.journal(run, "paged"), "a page", within_s=5)
+                assert [phase for phase, _ in parts.told(run, "intent", "unknown", "outcome")] == ["intent", "unknown"]
+
+    asyncio.run(scenario())
+
+
+def test_what_can_t_tell_is_not_probed_at_every_look(redis_url: str, tmp_path: Path) -> None:
+    asked: list[float] = []
+
+    class HangsUp(Handler):
+        def respond(self) -> None:
+            asked.append(time.monotonic())
+            self.close_connection = True
+
+    async def scenario() -> None:
+        with small(HangsUp) as address:
+            probe = {"on_unknown": "probe", "probe": {"url": f"http://{address}/health"}}
+            call = {"url": f"http://{address}/x", "idempotency_key": "{{ run.id }}/x", **probe, **HOLD}
+            async with Mine(redis_url, quick(tmp_path), book({"http": call})) as parts:
+                await parts.executor.stop()
+                run = parts.run()
+                crashed(parts, run, "http")
+                await parts.executor.start()
+                await until(lambda: len(asked) == 3, "three questions")
+        assert all(later - earlier >= PROBE_EVERY_S for earlier, later in itertools.pairwise(asked))
 
     asyncio.run(scenario())
 

@@ -331,7 +331,7 @@ def test_runs_are_opened_approved_and_aborted_by_name_over_http(redis_url: str, 
             }
             approved = await client.post(f"/v1/runs/{run}/approve", json={"step": "fix", **named})
             assert approved.json() == {"answer": "moved"}
-            assert (await client.get(f"/v1/runs/{run}")).json()["approvals"] == {"fix": "ada: the provider is down"}
+            assert (await client.get(f"/v1/runs/{run}")).json()["approvals"] == {"4 fix": "ada: the provider is down"}
             assert (await client.post("/v1/runs/other/abort", json=named)).status_code == 404
             aborted = await client.post(f"/v1/runs/{run}/abort", json=named)
             assert aborted.json() == {"answer": "moved", "drain_state": "drain", "pin": "rolled_back"}

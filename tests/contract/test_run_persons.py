@@ -21,9 +21,14 @@ def test_a_word_counts_once_for_the_step_that_waits(client: Any) -> None:
     assert approve(client, run_id="s") == "gone"
     assert approve(client, "reopen") == "not_waiting"
     assert [approve(client), approve(client)] == ["moved", "unchanged"]
-    assert client.hgetall("approval:r") == {"fix": "ada: seen"}
-    client.delete("approval:r")
+    assert client.hgetall("approval:r") == {"3 fix": "ada: seen"}
     client.xadd("run:r:journal", {"phase": "done", "seq": "3"})
+    assert approve(client) == "not_waiting"
+    # The same verb at another place waits for a word of its own.
+    client.hset("run:r", "step", "4")
+    assert [approve(client), approve(client)] == ["moved", "unchanged"]
+    assert client.hgetall("approval:r") == {"3 fix": "ada: seen", "4 fix": "ada: seen"}
+    client.hdel("run:r", "step")
     assert approve(client) == "not_waiting"
     client.hset("run:r", "state", "rolling_back")
     assert approve(client) == "gone"

@@ -248,4 +248,4 @@ def test_a_persons_word_counts_for_its_step(queue: OpenQueue) -> None:
     assert queue.store.approve("beside-1", "approve", actor="ada", reason="looked at it") == "moved"
     history = queue.store.run("beside-1")
     assert history is not None
-    assert history.approvals == {"approve": "ada: looked at it"}
+    assert history.approvals == {"1 approve": "ada: looked at it"}

@@ -97,7 +97,7 @@ def test_a_run_that_waits_for_a_person_says_since_when_and_names_their_word_then
     [
         history("started"),
         history("started", "paged", "done"),
-        history("started", "paged", approvals={"fix": "ada: mended"}),
+        history("started", "paged", approvals={"4 fix": "ada: mended"}),
         history("started", "paged", state="rolling_back"),
     ],
     ids=["not paged", "done", "approved", "rolls back"],

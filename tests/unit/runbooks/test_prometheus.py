@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
+import threading
 import time
 from typing import Any
 
@@ -126,6 +128,33 @@ def test_one_that_hangs_and_one_that_drips_are_left_in_time(monkeypatch: pytest.
         samples = asyncio.run(Prometheus(f"http://{address}").samples(["x", "y"]))
         assert time.monotonic() - began < 5
     assert {sample.why for sample in samples.values()} == {"no answer within 0.3 s"}
+
+
+def test_one_that_never_ends_its_answer_is_not_asked_again_and_costs_one_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked, ends = [], threading.Event()
+
+    class NeverEnds(Handler):
+        def respond(self) -> None:
+            asked.append(self.path)
+            self.send_response(200)
+            self.end_headers()
+            with contextlib.suppress(OSError):
+                while not ends.wait(0.05):
+                    self.wfile.write(b" ")
+
+    monkeypatch.setattr(automation.evidence, "ANSWER_WITHIN_S", 0.2)
+    monkeypatch.setattr(automation.evidence, "_FRESH_S", 0.0)
+    with served(NeverEnds) as address:
+        client = Prometheus(f"http://{address}")
+
+        async def looks() -> list[str]:
+            return [(await client.samples(["x"]))["x"].why for _ in range(20)]
+
+        assert set(asyncio.run(looks())) == {"no answer within 0.2 s"}
+        ends.set()
+    assert len(asked) == 1
 
 
 def test_it_is_asked_no_more_than_every_two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
