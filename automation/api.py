@@ -173,7 +173,9 @@ async def _aborted(store: Store, run: str, asked: Named) -> Response:
     if history.run.runbook not in set(LockHolder):
         ended = await asyncio.to_thread(store.abort_beside, run, actor=asked.actor, reason=asked.reason)
         return JSONResponse({"answer": ended}, status_code=404 if ended == "gone" else 200)
-    answer = await asyncio.to_thread(store.order, "abort", asked.actor, asked.reason)
+    answer = await asyncio.to_thread(store.order, "abort", asked.actor, asked.reason, run=run)
+    if answer.answer == "gone":
+        return _said(404, f"There is no live run {run}; nothing was changed.")
     return JSONResponse({"answer": answer.answer, "drain_state": answer.drain_state, "pin": answer.pin})
 
 

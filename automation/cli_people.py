@@ -70,10 +70,12 @@ def abort(
         if run is not None and run.runbook not in set(LockHolder):
             _abort_beside(store, run.run_id, who)
             return
-        answer = store.order("abort", who.name, who.reason)
+        answer = store.order("abort", who.name, who.reason, run=run_id or "")
     if answer.answer == "moved":
         said = aborted_said(answer)
         typer.echo(f"{said.sentence}\n{said.hint}")
+    elif answer.answer == "gone":
+        raise fail(f"Run {run_id} is not live any more, so nothing was changed.", _LISTS)
     elif answer.answer == "unreadable":
         raise fail("The gate's records cannot be read, so nothing was changed.", "`sluicegate gate show` says more.")
     elif answer.run:

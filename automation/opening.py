@@ -50,8 +50,15 @@ class Opening:
         permit = self._permit(run, answer.limits)
         answer = self.store.open_run({**arguments, "permit": permit})
         if permit == GRANTED and answer.answer != "moved":
-            self.everywhere.leave_place(self.store.queue, run)
+            self._give_back(run, answer.run)
         return answer
+
+    def _give_back(self, run: str, live: str) -> None:
+        """Leave the place of a run that was not opened: to the one that somebody else opened meanwhile, if any."""
+        if live:
+            self.everywhere.hold_place(self.store.queue, live)
+        else:
+            self.everywhere.leave_place(self.store.queue, run)
 
     def _permit(self, run: str, limits: Mapping[str, int]) -> str:
         if weaknesses(self.store) and self._weak_server is WeakServer.REFUSE:

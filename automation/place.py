@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Callable
 
 import structlog
 
@@ -11,22 +13,28 @@ from sluicegate.errors import StoreError
 
 log = structlog.get_logger(__name__)
 
+_SAY_AGAIN_S = 10.0
+
 
 class Place:
     """Hold a run's place while it is live and owned here; what can't be said now is said at the next look.
 
+    It is said again now and then: somebody who asked for another run of this queue may have died with its place.
     A run that nobody owns keeps the place it has: whoever needs one looks whether its holder is over.
     """
 
-    def __init__(self, everywhere: AllQueues, queue: str) -> None:
+    def __init__(self, everywhere: AllQueues, queue: str, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._everywhere = everywhere
         self._queue = queue
+        self._monotonic = monotonic
         self._held = ""
+        self._said_at = -float("inf")
 
     async def keep(self, run: str) -> None:
         """Say which run is live and owned here, '' for none."""
-        if run == self._held:
+        if run == self._held and (not run or self._monotonic() - self._said_at < _SAY_AGAIN_S):
             return
+        self._said_at = self._monotonic()
         try:
             if run:
                 await asyncio.to_thread(self._everywhere.hold_place, self._queue, run)

@@ -87,7 +87,7 @@ class AllQueues(Calls):
         return Standing.of(self._call("permit", {"queue": queue, "run": run, "gone": over, **limits}))
 
     def hold_place(self, queue: str, run: str) -> None:
-        """Count a live run that needed no permit."""
+        """Count a live run, in the place of whatever its queue had."""
         self._call("hold_place", {"queue": queue, "run": run})
 
     def leave_place(self, queue: str, run: str) -> None:

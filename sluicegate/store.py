@@ -102,10 +102,10 @@ class Store(Calls):
         }
         return replies.GateAnswer.of(self._call("move_gate", arguments))
 
-    def order(self, order: str, actor: str, reason: str, *, pin: bool = True) -> replies.GateAnswer:
-        """Carry out a named person's order on the gate."""
+    def order(self, order: str, actor: str, reason: str, *, pin: bool = True, run: str = "") -> replies.GateAnswer:
+        """Carry out a named person's order on the gate; `run` is the one that an abort is meant for, if it is named."""
         return replies.GateAnswer.of(
-            self._call("order", {"order": order, "actor": actor, "reason": reason, "pin": pin})
+            self._call("order", {"order": order, "actor": actor, "reason": reason, "pin": pin, "run": run})
         )
 
     def gate_log(self, limit: int = 50) -> tuple[replies.GateLogEntry, ...]:

@@ -93,7 +93,9 @@ class Doing:
             return Said(moved, said)
         if gate.run is None or gate.run.run_id != run:
             return Said(False, f"Run {run} is not live, so nothing was changed.")
-        answer = self._store.order(Order.ABORT, who.name, who.reason)
+        answer = self._store.order(Order.ABORT, who.name, who.reason, run=run)
+        if answer.answer == "gone":
+            return Said(False, f"Run {run} had ended by itself.")
         if answer.answer == "moved":
             aborted = aborted_said(answer)
             return Said(True, aborted.sentence, aborted.hint)

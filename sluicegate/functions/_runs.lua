@@ -170,7 +170,14 @@ function R.limits(q)
     storm_ms = q.s.timings.storm_window_ms or 300000 }
 end
 
--- A run is owned by whoever holds its fence and whose lease has not ended.
+-- Whether a lease that may last so long goes on. One that ends later than it may was given by a clock that has been set
+-- back since: its holder may be gone, and if it is not, its fence is revoked with it.
+function R.leased(q, ends, longest_ms)
+  local until_ms = tonumber(ends) or 0
+  return until_ms > q.now and until_ms <= q.now + longest_ms
+end
+
+-- A run is owned by whoever holds its fence: where a lease has ended, it counts until another one claims the run.
 function R.fenced(q, run)
   return run and run.fence == q.a.fence and run.id == q.a.run
 end

@@ -66,9 +66,13 @@ function commands.permit(q)
   return body
 end
 
--- hold_place {queue, run}: count a live run that needed no permit: a named person's, or an audit. -> {}
+-- hold_place {queue, run}: count a live run, whether it had a permit or needed none. -> {}
 function commands.hold_place(q)
-  put('HSET', q.p .. 'all:runs', q.a.queue, q.a.run .. '@' .. digits(q.now))
+  local key = q.p .. 'all:runs'
+  local held = put('HGET', key, q.a.queue)
+  if not held or string.match(held, '^(.*)@%d+$') ~= q.a.run then
+    put('HSET', key, q.a.queue, q.a.run .. '@' .. digits(q.now))
+  end
   return { held = true }
 end
 

@@ -4,7 +4,7 @@ function commands.lead(q)
   if not q.s then return { leading = true, fence = '0' } end
   local key = q.p .. 'lock:controller'
   local lock = hash_of(key)
-  if lock.owner and lock.owner ~= q.a.controller and (tonumber(lock.lease_end) or 0) > q.now then
+  if lock.owner and lock.owner ~= q.a.controller and R.leased(q, lock.lease_end, q.s.timings.controller_lease_ms) then
     return { leading = false, fence = '' }
   end
   local fence = lock.owner == q.a.controller and none(lock.fence) or digits(math.max((tonumber(lock.fence) or 0) + 1, q.us))

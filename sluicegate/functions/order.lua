@@ -1,6 +1,8 @@
--- order {order, actor, reason, pin, request}: carry out what a named person asks of the gate (contract §6, "Named persons").
--- order: open | open_end_run | drain | reject | hold | release | abort | acknowledge.
--- -> {answer = moved | unchanged | run_live | duplicates | unreadable | restoring, drain_state, pin, epoch, acknowledged, run}
+-- order {order, actor, reason, pin, run}: carry out what a named person asks of the gate (contract §6, "Named persons").
+-- order: open | open_end_run | drain | reject | hold | release | abort | acknowledge. `run` names the run that an abort is
+-- meant for, '' for whichever is live: one that has taken its place meanwhile is not ended with it.
+-- -> {answer = moved | unchanged | gone | run_live | duplicates | unreadable | restoring, drain_state, pin, epoch,
+--     acknowledged, run}
 
 -- What may be asked of a gate that can't be read: it is whole again afterwards.
 local REPAIRS = { open = true, open_end_run = true, drain = true, reject = true, hold = true }
@@ -70,6 +72,7 @@ local function close(q, g)
 end
 
 local function abort(q, g)
+  if none(q.a.run) and not (g.run and g.run.id == q.a.run) then return 'gone' end
   if G.recovery_live(g) then
     G.roll_back_run(q, g, 'manual_operator_hold', by_name(q))
     return 'moved'

@@ -81,7 +81,7 @@ function commands.claim_run(q)
   if none(q.a.beside) then run = R.beside(q, q.a.beside) end
   if not run or not q.s then return { found = false, owned = false, besides = names } end
   local mine = run.owner == q.a.executor and run.fence == q.a.fence and run.id == q.a.run
-  if not mine and (tonumber(run.lease_end) or 0) > q.now then
+  if not mine and R.leased(q, run.lease_end, q.s.timings.run_lease_ms) then
     return { found = true, owned = false, run = R.shown(run, run.id), besides = names }
   end
   if not mine then run.fence = R.next_fence(q, run) end

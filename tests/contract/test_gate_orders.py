@@ -165,6 +165,23 @@ def test_an_order_that_closes_rolls_a_live_run_back(queue: OpenQueue, order: str
     assert queue.store.order("abort", "ada", "test").answer == "unchanged"
 
 
+def test_an_abort_that_names_its_run_ends_no_other_that_has_taken_its_place(queue: OpenQueue) -> None:
+    run = opened_run(queue)
+    confirmed_duplicate(queue)
+    # The audit outranks the recovery, between a person's look and their word.
+    assert queue.store.open_run(
+        {"runbook": "rollback-and-audit", "trigger": "webhook", "run": "the-audit", "actor": "am", "reason": "a test",
+         "confirmed": True, "digest": "", "episode": ""}
+    ).answer == "moved"  # fmt: skip
+    before = queue.store.observe().gate.epoch
+    answer = queue.store.order("abort", "ada", "test", run=run)
+    assert (answer.answer, answer.run) == ("gone", "the-audit")
+    live = queue.store.observe().gate
+    assert (live.epoch, live.run.run_id if live.run else None) == (before, "the-audit")
+    assert queue.store.order("abort", "ada", "test", run="the-audit").answer == "moved"
+    assert queue.store.order("abort", "ada", "test", run="the-audit").answer == "gone"
+
+
 def test_duplicates_are_acknowledged_by_name_and_number(queue: OpenQueue) -> None:
     assert queue.store.order("acknowledge", "ada", "test").answer == "unchanged"
     confirmed_duplicate(queue)

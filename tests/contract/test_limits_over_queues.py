@@ -13,6 +13,7 @@ import pytest
 
 from automation import opening as module
 from automation.opening import Opening
+from automation.place import Place
 from drill.server import ServerKind, ServerOptions
 from sluicegate.all_queues import NAME, AllQueues, Holder, Standing
 from sluicegate.errors import StoreUnavailable
@@ -160,6 +161,41 @@ def test_a_run_that_was_not_opened_after_all_leaves_its_place(host: Host, redis_
     everywhere.close()
     assert answer.answer == "suppressed"
     assert host.live() == set()
+
+
+def test_of_two_who_ask_for_one_queue_at_once_the_run_that_is_opened_keeps_its_place(
+    host: Host, redis_url: str
+) -> None:
+    one = host.queue("one").store
+    everywhere = Meanwhile.connect(redis_url, NAME)
+    everywhere.happens = lambda: host.ask("one", "the-first")
+    answer = Opening(one, everywhere, lambda queue: Store.connect(redis_url, queue)).ask(request("the-second"))
+    everywhere.close()
+    assert (answer.answer, answer.run) == ("attached", "the-first")
+    assert [holder.run for holder in host.everywhere.standing().holders] == ["the-first"]
+
+
+def test_an_owned_run_has_its_place_back_where_an_asker_died_with_it(redis_url: str, tmp_path: Path) -> None:
+    now = [0.0]
+
+    async def scenario() -> None:
+        async with Parts(redis_url, quick(tmp_path), controller=False, executor=False, workers=0) as parts:
+            place = Place(parts.everywhere, "default", lambda: now[0])
+            await place.keep("r1")
+            parts.everywhere.permit("default", "died", {"limit": 2, "storm_queues": 9, "storm_ms": 1000})
+            await place.keep("r1")
+            assert [holder.run for holder in parts.everywhere.standing().holders] == ["died"]
+            now[0] = 10.0
+            await place.keep("r1")
+            (holder,) = parts.everywhere.standing().holders
+            assert holder.run == "r1"
+            now[0] = 20.0
+            await place.keep("r1")
+            assert parts.everywhere.standing().holders == (holder,), "since when it is live stays the same"
+            await place.keep("")
+            assert parts.everywhere.standing().holders == ()
+
+    asyncio.run(scenario())
 
 
 def test_what_cannot_be_looked_at_counts_as_live(host: Host) -> None:

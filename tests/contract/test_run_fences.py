@@ -35,6 +35,18 @@ def test_a_commit_under_an_old_fence_changes_nothing(queue: OpenQueue, effect: s
     assert committed(queue, taken.fence, "journal", "r2", executor="e2").answer == "moved"
 
 
+def test_a_lease_that_a_clock_ahead_has_given_keeps_no_run_from_the_living(queue: OpenQueue) -> None:
+    old, lease_ms = claimed_run(queue), round(queue.contract.timings.run_lease_s * 1000)
+    ends = int(queue.client.hget(run_key(queue), "lease_end"))
+    assert not queue.store.claim_run("e2", "", "").owned
+    # The server's clock goes back an hour, by a failover or a step: its dead owner's lease is an hour ahead.
+    queue.client.hset(run_key(queue), "lease_end", str(ends + 3_600_000))
+    taken = queue.store.claim_run("e2", "", "")
+    assert taken.owned
+    assert int(queue.client.hget(run_key(queue), "lease_end")) <= queue.store.observe().at_ms + lease_ms
+    assert committed(queue, old, "journal", "r1").answer == "stale"
+
+
 def test_a_fence_only_grows(queue: OpenQueue) -> None:
     fences = [claimed_run(queue)]
     for executor in ("e2", "e3"):
