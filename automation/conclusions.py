@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 import structlog
 
 from automation import rolling_back
@@ -14,14 +17,21 @@ from sluicegate.store import Store
 
 log = structlog.get_logger(__name__)
 
+_FIGURES_EVERY_S = 5.0
+# Whoever is ended by these has not failed.
+_FORBIDDEN = frozenset({RunCause.KILL_SWITCH, RunCause.BREAKER})
+
 
 class Conclusions:
     """Commit what steps say; every method that may end the run says whether it did."""
 
-    def __init__(self, store: Store, metrics: AutomationMetrics) -> None:
+    def __init__(
+        self, store: Store, metrics: AutomationMetrics, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
         self._store = store
         self._metrics = metrics
-        self._said: dict[str, str] = {}
+        self._monotonic = monotonic
+        self._said: dict[str, tuple[tuple[str, str, str], float]] = {}
 
     async def conclude(self, turn: Turn, progress: Progress) -> bool:
         """Commit what one look at the step came to."""
@@ -68,12 +78,14 @@ class Conclusions:
         return True
 
     def say(self, history: RunHistory, text: str) -> None:
-        """Log what a run waits for, once each time it changes."""
-        runbook = history.run.runbook
-        said = f"{history.run.run_id} {text}"
-        if said != self._said.get(runbook):
-            self._said[runbook] = said
-            log.info("run_waits", run=history.run.run_id, why=text)
+        """Log what a run waits for each time it changes; a figure in it, that changes with every look, at a pace."""
+        run, now = history.run, self._monotonic()
+        said = (run.run_id, text.partition(":")[0], text)
+        before, at = self._said.get(run.runbook, (None, 0.0))
+        if said == before or (before is not None and said[:2] == before[:2] and now - at < _FIGURES_EVERY_S):
+            return
+        self._said[run.runbook] = (said, now)
+        log.info("run_waits", run=run.run_id, why=text)
 
     async def _done(self, turn: Turn, done: Done) -> None:
         verb, approved = turn.step.verb, done.detail.get("approved_by")

@@ -17,7 +17,7 @@ from runbooks.values import refused_on_trial, sample
 from runbooks.verdict import CheckResult, Verdict, compared, passed
 from runbooks.where import Where, shown
 from sluicegate import telemetry as names
-from sluicegate.damage import AGES, DEADLINES, known
+from sluicegate.damage import AGES, DEADLINES, known, was_measured
 from sluicegate.errors import SettingsError
 from sluicegate.policy import Thresholds, rate_is_sampled
 from sluicegate.telemetry import Part, Telemetry
@@ -53,9 +53,7 @@ CANARY_FAILURES = "canary_failures"
 UNFINISHED_JOBS = "unfinished_jobs"
 
 
-def _oldest_unknown_s(seen: Telemetry) -> float | None:
-    if Part.UNKNOWN in seen.damaged:
-        return None
+def _oldest_unknown_s(seen: Telemetry) -> float:
     return 0.0 if seen.oldest_unknown_at_ms is None else max(0, seen.at_ms - seen.oldest_unknown_at_ms) / 1000
 
 
@@ -75,11 +73,13 @@ FIGURES: dict[str, Figure] = {
         Unit.SECONDS, lambda seen: seen.predicted_wait_seconds, (Part.READY, Part.COMPLETIONS)
     ),
     names.DOOMED_JOBS: Figure(Unit.COUNT, lambda seen: seen.doomed, DEADLINES),
-    UNKNOWN_JOBS: Figure(Unit.COUNT, lambda seen: None if Part.UNKNOWN in seen.damaged else seen.unknown),
-    OLDEST_UNKNOWN_SECONDS: Figure(Unit.SECONDS, _oldest_unknown_s),
+    UNKNOWN_JOBS: Figure(Unit.COUNT, lambda seen: seen.unknown, (Part.UNKNOWN,)),
+    OLDEST_UNKNOWN_SECONDS: Figure(Unit.SECONDS, _oldest_unknown_s, (Part.UNKNOWN,)),
     CANARIES_GREEN: Figure(Unit.COUNT, lambda seen: float(seen.gate.green) if seen.gate.readable else None),
     CANARY_FAILURES: Figure(Unit.COUNT, lambda seen: seen.gate.canary_failures if seen.gate.readable else None),
-    UNFINISHED_JOBS: Figure(Unit.COUNT, lambda seen: seen.unfinished),
+    UNFINISHED_JOBS: Figure(
+        Unit.COUNT, lambda seen: seen.unfinished, (Part.READY, Part.DELAYED, Part.RUNNING, Part.DEADLINES)
+    ),
     names.DUPLICATE_SIDE_EFFECTS_UNACKNOWLEDGED: Figure(
         Unit.COUNT, lambda seen: seen.gate.duplicates_unacknowledged if seen.gate.readable else None
     ),
@@ -132,7 +132,8 @@ class Condition:
         figure, limit = FIGURES[self.metric], self.limit(context)
         value = figure.read(telemetry)
         bound = f"{self.op} {_worded(limit, figure.unit)}"
-        if self.metric == names.DEADLINE_SLACK_P10_SECONDS and value is None and telemetry.unfinished == 0:
+        none_at_risk = telemetry.unfinished == 0 and was_measured(telemetry, Part.READY, *DEADLINES)
+        if self.metric == names.DEADLINE_SLACK_P10_SECONDS and value is None and none_at_risk:
             at_risk = self.op in ("<", "<=", "==")
             return CheckResult(self.metric, None, bound, passed(not at_risk), "no unfinished job, none at risk")
         if figure.is_provider_rate and value is not None:

@@ -107,16 +107,9 @@ def _window(window: ProviderWindow, rate_5xx: float | None, rate_timeout: float 
     return replace(window, status_5xx=round(rate_5xx * _CALLS), timeouts=round(rate_timeout * _CALLS))
 
 
-def _unknown(telemetry: Telemetry, value: float | None) -> Telemetry:
-    if value is None:
-        return replace(telemetry, damaged=telemetry.damaged | {Part.UNKNOWN})
-    return replace(telemetry, unknown=int(value))
-
-
-def _oldest_unknown(telemetry: Telemetry, value: float | None) -> Telemetry:
-    if value is None:
-        return _unknown(telemetry, None)
-    return replace(telemetry, oldest_unknown_at_ms=telemetry.at_ms - round(value * 1000))
+def _counted(part: Part, put: Callable[[Telemetry, float], Telemetry]) -> Put:
+    """Give what puts a count; without data, what it is counted from is damaged."""
+    return lambda seen, value: replace(seen, damaged=seen.damaged | {part}) if value is None else put(seen, value)
 
 
 def _in_gate(**fields: Callable[[float], object]) -> Put:
@@ -146,14 +139,21 @@ _PUT: Mapping[str, Put] = {
     names.DEADLINE_SLACK_P10_SECONDS: lambda seen, value: replace(seen, deadline_slack_p10_seconds=value),
     names.PROVIDER_5XX_RATE: _rate_5xx,
     names.PROVIDER_TIMEOUT_RATE: _rate_timeout,
-    names.WORKER_INFLIGHT: lambda seen, value: replace(seen, worker_inflight=int(value or 0), running=int(value or 0)),
+    names.WORKER_INFLIGHT: _counted(
+        Part.RUNNING, lambda seen, value: replace(seen, worker_inflight=int(value), running=int(value))
+    ),
     names.CANARY_OK_COUNT: _in_gate(canary_ok_count=int),
     names.PREDICTED_WAIT_SECONDS: lambda seen, value: replace(seen, predicted_wait_seconds=value),
-    names.DOOMED_JOBS: lambda seen, value: replace(seen, doomed=int(value or 0)),
-    conditions.UNKNOWN_JOBS: _unknown,
-    conditions.OLDEST_UNKNOWN_SECONDS: _oldest_unknown,
+    names.DOOMED_JOBS: _counted(Part.DEADLINES, lambda seen, value: replace(seen, doomed=int(value))),
+    conditions.UNKNOWN_JOBS: _counted(Part.UNKNOWN, lambda seen, value: replace(seen, unknown=int(value))),
+    conditions.OLDEST_UNKNOWN_SECONDS: _counted(
+        Part.UNKNOWN,
+        lambda seen, value: replace(seen, oldest_unknown_at_ms=seen.at_ms - round(value * 1000)),
+    ),
     conditions.CANARIES_GREEN: _in_gate(green=bool),
     conditions.CANARY_FAILURES: _in_gate(canary_failures=int),
-    conditions.UNFINISHED_JOBS: lambda seen, value: replace(seen, ready=int(value or 0), delayed=0, running=0),
+    conditions.UNFINISHED_JOBS: _counted(
+        Part.READY, lambda seen, value: replace(seen, ready=int(value), delayed=0, running=0)
+    ),
     names.DUPLICATE_SIDE_EFFECTS_UNACKNOWLEDGED: _in_gate(duplicates_unacknowledged=int),
 }

@@ -25,9 +25,10 @@ from runbooks.verbs.step import NoData
 from runbooks.verbs.wait_for import WaitFor
 from runbooks.verdict import CheckResult, Verdict, overall
 from runbooks.watch import Judgement, Look, Standing
+from sluicegate.damage import was_measured
 from sluicegate.errors import SettingsError
 from sluicegate.gate import DrainState
-from sluicegate.telemetry import Telemetry
+from sluicegate.telemetry import Part, Telemetry
 
 NO_ALERT = "no_alert"
 NO_DATA = "no_data"
@@ -151,6 +152,8 @@ class _Rehearsal:
                 late = elapsed_s >= contract.timings.gate_timeout_s
                 return self._gated(checks, State.REOPENED, final=late)
             case Reconcile():
+                if not was_measured(telemetry, Part.UNKNOWN):
+                    return Outcome(state=State.WAITING, reason=NO_DATA)
                 return Outcome(state=State.DONE if telemetry.unknown == 0 else State.WAITING)
             case _:
                 return Outcome(state=State.WAITING)

@@ -6,6 +6,8 @@ from sluicegate import telemetry as names
 from sluicegate.job import JobState
 from sluicegate.telemetry import ClassFigures, Part, Telemetry
 
+# What is said of a figure that says nothing.
+WRITTEN_OVER = "somebody wrote over what this is counted from; `sluicegate queue doctor` says more"
 AGES = (Part.READY, Part.CLOCK)
 DEADLINES = (Part.DEADLINES, Part.CLOCK)
 _ALL = tuple(Part)

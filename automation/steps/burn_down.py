@@ -8,7 +8,7 @@ from automation.turn import Done, Failed, Progress, Turn, Wait
 from runbooks.gates import Measurement, burn_down_gate, overall
 from runbooks.verbs.step import VerbName
 from runbooks.verdict import Verdict
-from sluicegate.damage import AGES, DEADLINES, was_measured
+from sluicegate.damage import AGES, DEADLINES, WRITTEN_OVER, was_measured
 from sluicegate.run_journal import Phase
 from sluicegate.telemetry import Part
 
@@ -19,7 +19,7 @@ _LOOKS_A_WINDOW = 6
 async def burn_down(turn: Turn) -> Progress:
     """Measure, judge every whole window since green, and go on once the age is one the gate accepts (contract §7.6)."""
     if not was_measured(turn.telemetry, Part.READY, *AGES, *DEADLINES):
-        return Wait("somebody wrote over what age and backlog are counted from; `sluicegate queue doctor` says more")
+        return Wait(f"age and backlog are not known: {WRITTEN_OVER}")
     now = Measurement.of(turn.telemetry)
     measured = [_measurement(entry.detail) for entry in turn.entries(Phase.PROGRESS)]
     checks = burn_down_gate([*measured, now], turn.context.contract)

@@ -6,7 +6,9 @@ import structlog
 
 from automation.turn import Done, Progress, Turn, Wait
 from runbooks.verbs.drain import Drain
+from sluicegate.damage import WRITTEN_OVER, was_measured
 from sluicegate.run_journal import Phase
+from sluicegate.telemetry import Part
 
 log = structlog.get_logger(__name__)
 
@@ -27,6 +29,8 @@ async def drain(turn: Turn) -> Progress:
             )
         if not answer.more:
             break
+    if not was_measured(turn.telemetry, Part.RUNNING):
+        return Wait(f"which jobs are under a lease is not known: {WRITTEN_OVER}")
     if turn.telemetry.running:
         return Wait(f"{turn.telemetry.running} jobs are still under a lease")
     return Done(detail={"kept": turn.telemetry.unfinished})

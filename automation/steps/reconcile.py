@@ -7,10 +7,12 @@ import time
 from collections.abc import Callable
 
 from automation.turn import Done, Progress, Turn, Wait
+from sluicegate.damage import WRITTEN_OVER, was_measured
 from sluicegate.reconciler import Reconciler
 from sluicegate.run_journal import Phase
 from sluicegate.settings import ReconcileSettings
 from sluicegate.store import Store
+from sluicegate.telemetry import Part
 
 
 class Reconciling:
@@ -30,7 +32,8 @@ class Reconciling:
 
     async def __call__(self, turn: Turn) -> Progress:
         """Be done when no job is unknown."""
-        if turn.telemetry.unknown == 0:
+        measured = was_measured(turn.telemetry, Part.UNKNOWN)
+        if measured and turn.telemetry.unknown == 0:
             return Done(detail={"settled": _settled(turn)})
         async with self._turning:
             if self._monotonic() >= self._due_at:
@@ -39,7 +42,8 @@ class Reconciling:
                 if settled:
                     await turn.commit(Phase.PROGRESS, text=f"{settled} jobs settled", detail={"settled": settled})
         every_s = turn.context.contract.timings.fix_page_s
-        return Wait(f"{turn.telemetry.unknown} jobs are unknown", every_s)
+        unknown = f"{turn.telemetry.unknown} jobs are unknown"
+        return Wait(unknown if measured else f"how many jobs are unknown is not known: {WRITTEN_OVER}", every_s)
 
 
 def _settled(turn: Turn) -> list[str]:

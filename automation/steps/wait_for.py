@@ -10,6 +10,9 @@ from runbooks.verbs.wait_for import WaitFor
 from runbooks.watch import Judgement, Look, Standing, held_ms
 from sluicegate.run_journal import Phase
 
+# How far apart the news is that breaks nothing.
+_NEWS_MS = 1000.0
+
 
 async def wait_for(turn: Turn) -> Progress:
     """Look once; the journal keeps what was seen, so whoever takes over goes on, or begins anew after a gap."""
@@ -37,12 +40,24 @@ def looks_of(turn: Turn) -> list[Look]:
 
 
 async def note(turn: Turn, looks: list[Look], judged: Judgement, look_ms: float) -> None:
-    """Write a look down where it says something new, and now and then while it holds."""
-    last = looks[-1] if looks else None
-    due = judged.standing is Standing.HOLDS and last is not None and turn.telemetry.at_ms - last.at_ms >= look_ms
-    if last is None or last.standing is not judged.standing or due:
+    """Write a look down where it says something new, and now and then while it holds.
+
+    What breaks the time for which it has held is written at once, anything else at a pace: a figure that swings about
+    its bound fills no journal.
+    """
+    if is_worth_a_note(looks[-1] if looks else None, Look(turn.telemetry.at_ms, judged.standing), look_ms):
         await turn.commit(
             Phase.PROGRESS,
             text=f"{judged.standing.replace('_', ' ')}: {judged.why}" if judged.why else judged.standing.value,
             detail={"at_ms": turn.telemetry.at_ms, "standing": judged.standing.value},
         )
+
+
+def is_worth_a_note(last: Look | None, look: Look, look_ms: float) -> bool:
+    """Say whether a look is to be written down after the last one that was."""
+    if last is None:
+        return True
+    since_ms, holds = look.at_ms - last.at_ms, look.standing is Standing.HOLDS
+    if last.standing is look.standing:
+        return holds and since_ms >= look_ms
+    return last.standing is Standing.HOLDS or since_ms >= max(look_ms, _NEWS_MS)

@@ -100,6 +100,27 @@ def test_the_drain_waits_for_what_runs_and_the_freeze_for_a_worker_that_has_not_
 
 
 @ON_BOTH
+def test_the_drain_does_not_take_leases_that_somebody_took_away_for_none(redis_url: str, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with Parts(redis_url, quick(tmp_path), controller=False, workers=0) as parts:
+            parts.submit(1)
+            (job,) = parts.store.claim("by-hand", "r1", 1).jobs
+            run = parts.open_run()
+            parts.client.delete("queue:leases")
+            assert parts.store.claim("by-hand", "r2", 0).drain_state == "drain"
+            await parts.until_step(run, "drain")
+            await asyncio.sleep(0.5)
+            assert parts.look().running == 0
+            assert parts.journal(run, "done", "drain") == []
+            parts.client.zadd("queue:leases", {job.job_id: parts.look().at_ms + 60_000})
+            settled = {"worker": "by-hand", "id": job.job_id, "fence": str(job.fence), "request": "s1"}
+            parts.store.settle({**settled, "outcome": "requeued"})
+            await parts.until_step(run, "fix")
+
+    asyncio.run(scenario())
+
+
+@ON_BOTH
 def test_a_class_list_without_canaries_waits_for_a_person_and_pages(redis_url: str, tmp_path: Path) -> None:
     async def scenario() -> None:
         async with Parts(redis_url, quick(tmp_path, classes={"lint-fix": {"deadline_s": 12}})) as parts:

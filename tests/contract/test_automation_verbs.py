@@ -495,21 +495,47 @@ def test_a_person_lets_an_approve_step_pass_and_nothing_else_does(redis_url: str
     asyncio.run(scenario())
 
 
-def test_unknown_jobs_are_asked_about_until_none_is_left(redis_url: str, tmp_path: Path) -> None:
-    settings = quick(tmp_path, timings={"call_timeout_max_s": 0.2, "call_timeout_min_s": 0.1, "call_reserve_s": 0.1})
+def reconciled_soon(folder: Path) -> Settings:
+    settings = quick(folder, timings={"call_timeout_max_s": 0.2, "call_timeout_min_s": 0.1, "call_reserve_s": 0.1})
     body = settings.model_dump(mode="json")
     body["reconcile"] |= {"after_s": 0.2, "every_s": 0.2}
-    settings = Settings.model_validate(body)
+    return Settings.model_validate(body)
 
+
+def lost(parts: Mine) -> str:
+    """Let a worker vanish with its job, and give the job's id."""
+    parts.submit(1)
+    (job,) = parts.store.claim("w1", "r1", 1).jobs
+    parts.client.zadd("queue:leases", {job.job_id: 1})
+    parts.client.zadd("running:lint-fix", {job.job_id: 1})
+    parts.client.hset(parts.store.keys.job(job.job_id), "lease_end", "1")
+    parts.store.sweep()
+    assert parts.look().unknown == 1
+    return job.job_id
+
+
+def test_unknown_jobs_that_somebody_took_out_of_their_list_are_not_none(redis_url: str, tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with Mine(redis_url, settings, book({"reconcile": HOLD})) as parts:
-            parts.submit(1)
-            (job,) = parts.store.claim("w1", "r1", 1).jobs
-            parts.client.zadd("queue:leases", {job.job_id: 1})
-            parts.client.zadd("running:lint-fix", {job.job_id: 1})
-            parts.client.hset(parts.store.keys.job(job.job_id), "lease_end", "1")
-            parts.store.sweep()
-            assert parts.look().unknown == 1
+        async with Mine(redis_url, reconciled_soon(tmp_path), book({"reconcile": HOLD})) as parts:
+            job_id = lost(parts)
+            since = parts.client.zscore("queue:unknown", job_id)
+            parts.client.delete("queue:unknown")
+            run = parts.run()
+            await parts.until_step(run, "reconcile")
+            await asyncio.sleep(0.5)
+            assert parts.look().unknown == 0
+            assert parts.history(run).run.live
+            parts.client.zadd("queue:unknown", {job_id: since})
+            await parts.until_ended(run, "succeeded")
+            assert parts.told(run, "progress") == [("progress", "1 jobs settled")]
+
+    asyncio.run(scenario())
+
+
+def test_unknown_jobs_are_asked_about_until_none_is_left(redis_url: str, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with Mine(redis_url, reconciled_soon(tmp_path), book({"reconcile": HOLD})) as parts:
+            lost(parts)
             run = parts.run()
             await parts.until_ended(run, "succeeded")
             assert parts.look().unknown == 0

@@ -54,12 +54,27 @@ def test_no_sample_is_inconclusive(value: float | None) -> None:
         ("worker_inflight == 4", Part.RUNNING),
         ("sluicegate_predicted_wait_seconds < 60s", Part.COMPLETIONS),
         ("sluicegate_doomed_jobs == 0", Part.DEADLINES),
+        ("unknown_jobs == 0", Part.UNKNOWN),
+        ("oldest_unknown_seconds < 1s", Part.UNKNOWN),
+        ("unfinished_jobs >= 1", Part.READY),
+        ("unfinished_jobs >= 1", Part.DELAYED),
+        ("unfinished_jobs >= 1", Part.RUNNING),
+        ("unfinished_jobs >= 1", Part.DEADLINES),
     ],
 )
 def test_what_somebody_wrote_over_is_inconclusive(text: str, part: Part) -> None:
     whole = {"provider": calls(40), "predicted_wait_seconds": 1.0, "doomed": 0}
     assert verdict(text, **whole) is Verdict.PASS
     assert verdict(text, **whole, damaged=frozenset({part})) is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("part", [Part.READY, Part.DEADLINES, Part.CLOCK])
+def test_no_unfinished_job_means_none_at_risk_only_where_they_were_counted(part: Part) -> None:
+    none_left: dict[str, object] = {"deadline_slack_p10_seconds": None, "ready": 0, "running": 0}
+    assert verdict("deadline_slack_p10_seconds > 15s", **none_left) is Verdict.PASS
+    assert verdict("deadline_slack_p10_seconds < 15s", **none_left) is Verdict.FAIL
+    damaged = none_left | {"damaged": frozenset({part})}
+    assert verdict("deadline_slack_p10_seconds > 15s", **damaged) is Verdict.INCONCLUSIVE
 
 
 def test_a_rate_of_few_calls_is_no_sample() -> None:

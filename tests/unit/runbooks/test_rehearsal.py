@@ -115,9 +115,7 @@ def test_every_figure_of_a_condition_can_be_given_and_is_read_back() -> None:
         assert figure.read(reading(given, 0, AT_MS, "default", contract)) == value, name
 
 
-@pytest.mark.parametrize(
-    "name", sorted(set(FIGURES) - {"worker_inflight", "sluicegate_doomed_jobs", "unfinished_jobs"})
-)
+@pytest.mark.parametrize("name", sorted(FIGURES))
 def test_no_data_is_no_sample(name: str) -> None:
     seen = reading(Given(None, {name: (None,)}, GivenGate()), 0, AT_MS, "default", CONTEXT.contract)
     value = FIGURES[name].read(seen)
