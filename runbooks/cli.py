@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -18,12 +19,14 @@ from runbooks.plan import plan as plan_run
 from runbooks.prometheus import ask
 from runbooks.rehearsal import Report, rehearse
 from runbooks.show import plan_text, plan_values, runbook_text
+from runbooks.start import Heard
 from runbooks.verbs.drain import Drain
 from runbooks.verbs.step import VerbName
+from sluicegate.all_queues import AllQueues, Standing
 from sluicegate.console import AsJson, Queue, RedisUrl, SettingsFile, command_line, opened, settings_of
 from sluicegate.errors import StoreRejected, UsageError
 from sluicegate.replies import Asked
-from sluicegate.settings import default_settings, load
+from sluicegate.settings import Settings, default_settings, load
 from sluicegate.store import Store
 
 app = command_line(
@@ -116,13 +119,14 @@ def plan(
     runbook = library.load(name, folder)
     in_force = settings_of(settings, redis_url, queue)
     with opened(in_force, read_only=True) as store:
-        telemetry, asked = store.observe(), _asked(store, runbook, Context(in_force))
+        telemetry = store.observe()
+        heard = Heard(_asked(store, runbook, Context(in_force)), _standing(in_force))
     planned = plan_run(
         runbook,
         telemetry,
         in_force,
         own_file=settings is not None,
-        asked=asked,
+        heard=heard,
         evidence=_evidence(runbook, Context(in_force)),
     )
     if as_json:
@@ -139,6 +143,15 @@ def _asked(store: Store, runbook: Runbook, context: Context) -> Asked | None:
         return store.asked(runbook.name, round(keep_s * 1000))
     except StoreRejected:
         return None
+
+
+def _standing(settings: Settings) -> Standing | None:
+    """Ask what holds over all queues; None where the user may not see it."""
+    with closing(AllQueues.over(settings, read_only=True)) as everywhere:
+        try:
+            return everywhere.standing()
+        except StoreRejected:
+            return None
 
 
 def _evidence(runbook: Runbook, context: Context) -> Evidence:

@@ -99,7 +99,7 @@ class Notify:
 
 @dataclass(frozen=True, slots=True)
 class Runbook:
-    """Hold one runbook; `digest` is 16 hex digits over its content, which a run pins.
+    """Hold one runbook; `digest` is 16 hex digits over its content but the tests, which a run pins.
 
     One whose runs hold no lock has no rollback.
     """

@@ -13,13 +13,12 @@ from runbooks.context import NO_RUN, Context
 from runbooks.evidence import NO_EVIDENCE, Evidence
 from runbooks.model import OnTimeout, Runbook, Step
 from runbooks.quantity import in_words
-from runbooks.start import UNSEEN, UNSEEN_EVER, Obstacle, obstacles
+from runbooks.start import NOTHING_HEARD, Heard, Obstacle, obstacles
 from runbooks.verbs.rollback import FIRST_PLACE
 from runbooks.verbs.step import VerbName
 from runbooks.verdict import CheckResult
 from sluicegate.gate import PinReason
 from sluicegate.remedies import QUEUE_APPLY
-from sluicegate.replies import Asked
 from sluicegate.settings import Settings
 from sluicegate.telemetry import Telemetry
 
@@ -62,16 +61,17 @@ def plan(
     *,
     run_id: str = NO_RUN,
     own_file: bool = True,
-    asked: Asked | None = None,
+    heard: Heard = NOTHING_HEARD,
     evidence: Evidence = NO_EVIDENCE,
 ) -> Plan:
     """Plan a run of the runbook.
 
-    `asked` is what the queue said of such a run, where it was asked; `evidence` what a Prometheus said to the queries.
-    Without a settings file of one's own (`own_file`) the settings are the drill's, and are compared with nothing.
+    `heard` is what was said of such a run where it was asked, `evidence` what a Prometheus said to the queries. Without
+    a settings file of one's own (`own_file`) the settings are the drill's, and are compared with nothing.
     """
     context = Context(settings, run_id)
-    hindrances = obstacles(runbook, telemetry, context, asked.forbidden if asked is not None else "")
+    drains = runbook.step(VerbName.DRAIN) is not None
+    hindrances = obstacles(runbook, telemetry, context, heard)
     return Plan(
         runbook=runbook.name,
         digest=runbook.digest,
@@ -93,9 +93,9 @@ def plan(
         ),
         would_start=not hindrances,
         why_not=hindrances,
-        unseen=UNSEEN if asked is None else UNSEEN_EVER,
+        unseen=heard.unseen,
         notes=_notes(runbook, telemetry, context, own_file=own_file),
-        expired_by_drain=asked.expires if asked is not None and runbook.step(VerbName.DRAIN) is not None else None,
+        expired_by_drain=heard.asked.expires if heard.asked is not None and drains else None,
     )
 
 

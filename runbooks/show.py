@@ -48,7 +48,8 @@ def _plan_lines(plan: Plan) -> Iterator[str]:
     for obstacle in plan.why_not:
         yield f"  {obstacle.rule}: {obstacle.text}"
         yield f"    to go on: {obstacle.unblock}"
-    yield f"  not seen from here: {', '.join(plan.unseen)}"
+    if plan.unseen:
+        yield f"  not seen by this user: {', '.join(plan.unseen)}"
     yield f"Confirmed by any of: {any_of(plan.confirm)}"
     for check in plan.confirm:
         yield f"  {check_text(check)}"

@@ -1,7 +1,6 @@
 """Say whether an alert would start a run now, and if not, which rule stands in its way (contract §7). Pure.
 
-A named person is bound by none of these but the missing data. What was not asked, or lies elsewhere (runs at once,
-breaker), is said to be unseen and never guessed.
+A named person is bound by none of these but the missing data. What was not asked is said to be unseen, never guessed.
 """
 
 from __future__ import annotations
@@ -11,14 +10,15 @@ from dataclasses import dataclass
 from runbooks.context import Context
 from runbooks.model import Runbook
 from runbooks.verdict import Verdict
+from sluicegate.all_queues import Standing
 from sluicegate.gate import DrainState, PinReason
 from sluicegate.gate import Runbook as LockHolder
-from sluicegate.remedies import QUEUE_INIT
+from sluicegate.remedies import BY_NAME, QUEUE_INIT
+from sluicegate.replies import Asked
 from sluicegate.telemetry import Telemetry
 
-# What lies elsewhere than in the queue, and what was not asked where the queue was not asked about it.
-UNSEEN_EVER = ("runs at once", "breaker")
-UNSEEN = ("cooldown", "runs an hour", *UNSEEN_EVER)
+_UNSEEN_IN_QUEUE = ("cooldown", "runs an hour")
+_UNSEEN_BESIDE = ("the kill switch of all queues", "breaker", "runs at once")
 _LOST = (PinReason.UNINITIALISED.value, PinReason.CONTROL_DATA_LOST.value)
 
 
@@ -31,11 +31,29 @@ class Obstacle:
     unblock: str
 
 
-def obstacles(runbook: Runbook, telemetry: Telemetry, context: Context, forbidden: str = "") -> tuple[Obstacle, ...]:
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """Hold what the queue says of a run, and what holds over all queues; None where nobody asked, or nobody may."""
+
+    asked: Asked | None = None
+    standing: Standing | None = None
+
+    @property
+    def unseen(self) -> tuple[str, ...]:
+        """Name the rules that were not looked at."""
+        in_queue, beside = self.asked is None, self.standing is None
+        return (*(_UNSEEN_IN_QUEUE if in_queue else ()), *(_UNSEEN_BESIDE if beside else ()))
+
+
+NOTHING_HEARD = Heard()
+
+
+def obstacles(
+    runbook: Runbook, telemetry: Telemetry, context: Context, heard: Heard = NOTHING_HEARD
+) -> tuple[Obstacle, ...]:
     """Give what stands in the way of an alert's run, in the order the rules are looked at.
 
-    `forbidden` is what the queue says of cooldown and runs an hour, where it was asked. Where the gate cannot be read
-    that alone is told: every other rule would be judged by figures of nothing.
+    Where the gate cannot be read that alone is told: every other rule would be judged by figures of nothing.
     """
     unreadable = _readable(telemetry)
     if unreadable is not None:
@@ -46,7 +64,8 @@ def obstacles(runbook: Runbook, telemetry: Telemetry, context: Context, forbidde
         None if runbook.beside else _duplicates(runbook, telemetry),
         _confirmed(runbook, telemetry, context),
         _kill_switch(runbook, telemetry),
-        _limited(runbook, forbidden),
+        _limited(runbook, heard.asked.forbidden if heard.asked is not None else ""),
+        _over_all_queues(runbook, telemetry.queue, heard.asked, heard.standing),
     ]
     return tuple(obstacle for obstacle in found if obstacle is not None)
 
@@ -151,3 +170,31 @@ def _limited(runbook: Runbook, forbidden: str) -> Obstacle | None:
     if says is None:
         return None
     return Obstacle(forbidden, says, f"sluicegate automation run {runbook.name} --as NAME --reason WHY")
+
+
+def _over_all_queues(runbook: Runbook, queue: str, asked: Asked | None, standing: Standing | None) -> Obstacle | None:
+    """Give what forbids it on every queue, in the order in which it is looked at; an audit is bound by none of it."""
+    if standing is None or runbook.name == LockHolder.ROLLBACK_AND_AUDIT:
+        return None
+    if standing.kill is not None:
+        return Obstacle(
+            "kill_switch_of_all_queues",
+            f"The kill switch of all queues is on ({standing.kill.said}): a run is refused.",
+            f"sluicegate automation kill-switch off --all-queues {BY_NAME}",
+        )
+    if standing.breaker is not None:
+        return Obstacle(
+            "breaker",
+            f"The breaker of all queues has tripped ({standing.breaker.said}): a run is refused.",
+            f"sluicegate automation reset-breaker {BY_NAME}",
+        )
+    others = [f"{holder.run} of queue {holder.queue}" for holder in standing.holders if holder.queue != queue]
+    limit = asked.runs_at_once if asked is not None else None
+    if runbook.beside or limit is None or len(others) < limit:
+        return None
+    return Obstacle(
+        "concurrent_runs",
+        f"{len(others)} runs are counted as live on other queues ({', '.join(others)}), and {limit} may be at once: a "
+        "run is refused, unless one of them is found to be over.",
+        f"sluicegate automation run {runbook.name} {BY_NAME}",
+    )

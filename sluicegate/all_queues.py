@@ -70,9 +70,9 @@ class AllQueues(Calls):
     """Name every command that concerns all queues of a server; safe to share between threads."""
 
     @classmethod
-    def over(cls, settings: Settings) -> Self:
+    def over(cls, settings: Settings, *, read_only: bool = False) -> Self:
         """Prepare it for the settings' server; connects to nothing. Raises UsageError as `Store.of`."""
-        return cls.of(settings, NAME)
+        return cls.of(settings, NAME, read_only=read_only)
 
     def standing(self) -> Standing:
         """Give what holds now."""

@@ -464,11 +464,15 @@ class Notified:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Say what forbids a machine's run on its queue, if anything, and how many jobs a drain would expire, by class."""
+    """Say what forbids a machine's run on its queue, if anything; how many jobs a drain would expire, by class; and how
+    many runs the queue's contract allows at once over all queues, None without a contract."""
 
     forbidden: str
     expires: Mapping[str, int]
+    runs_at_once: int | None = None
 
     @classmethod
     def of(cls, body: Body) -> Asked:
-        return cls(str(body["forbidden"]), {str(name): int(count) for name, count in dict(body["expires"]).items()})
+        expires = {str(name): int(count) for name, count in dict(body["expires"]).items()}
+        limit = dict(body.get("limits") or {}).get("limit")
+        return cls(str(body["forbidden"]), expires, None if limit is None else int(limit))

@@ -69,13 +69,14 @@ function R.beside_effects.finish(q, g, run)
 end
 
 -- asked {runbook, keep_ms}: what forbids a run of this runbook that no named person asks for, on this queue ('' for nothing);
--- and how many ready and delayed jobs, by class, a drain that keeps those with more than keep_ms left would expire now.
--- Read-only. -> {forbidden, expires = {class = count}}
+-- how many ready and delayed jobs, by class, a drain that keeps those with more than keep_ms left would expire now; and
+-- what the contract allows over all queues. Read-only.
+-- -> {forbidden, expires = {class = count}, limits = {limit, …} with a contract}
 function commands.asked(q)
   if not q.s then return { forbidden = '', expires = {} } end
   local forbid = RUNBOOKS[q.a.runbook] and R.forbidden or R.forbidden_to_all
   local forbidden = q.a.runbook ~= 'rollback-and-audit' and forbid(q, q.a.runbook) or ''
-  return { forbidden = forbidden, expires = J.expiring(q, q.now + q.a.keep_ms) }
+  return { forbidden = forbidden, expires = J.expiring(q, q.now + q.a.keep_ms), limits = R.limits(q) }
 end
 readonly.asked = true
 

@@ -18,6 +18,7 @@ from runbooks.context import Context
 from runbooks.library import builtin_names, load_builtin
 from runbooks.plan import step_text
 from sluicegate.__main__ import dispatch
+from sluicegate.all_queues import NAME, AllQueues
 from sluicegate.producer import Producer
 from sluicegate.settings import DRILL_CLASSES, default_settings
 from sluicegate.store import Store
@@ -151,7 +152,7 @@ def test_every_shipped_runbook_is_planned_by_a_user_that_cannot_write(
         step_text(step, runbook, Context(default_settings())) for step in runbook.steps
     ]
     assert all(line["rollback"] for line in planned["lines"])
-    assert planned["unseen"] == ["runs at once", "breaker"]
+    assert planned["unseen"] == []
     assert writes(opened) == before
 
 
@@ -173,6 +174,25 @@ def test_the_plan_counts_what_the_drain_would_expire_and_names_what_forbids_a_ru
     assert planned_json("reject-and-prepare", reader, capsys)["expired_by_drain"] is None
 
 
+def test_the_plan_names_what_forbids_a_run_on_every_queue(
+    opened: str, reader: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    everywhere = AllQueues.connect(opened, NAME)
+    for queue in ("mill", "press"):
+        everywhere.hold_place(queue, f"run-of-{queue}")
+    before = writes(opened)
+
+    planned = planned_json("drain-and-recover", reader, capsys)
+
+    assert [obstacle["rule"] for obstacle in planned["why_not"]] == ["not_confirmed", "concurrent_runs"]
+    assert "run-of-mill of queue mill" in planned["why_not"][1]["text"]
+    assert writes(opened) == before
+    everywhere.kill_switch(on=True, actor="ada", reason="maintenance")
+    assert dispatch(["runbooks", "plan", "reconcile-unknown", "--redis-url", reader]) == 0
+    assert "The kill switch of all queues is on (ada: maintenance): a run is refused." in capsys.readouterr().out
+    everywhere.close()
+
+
 def test_a_user_that_may_read_the_figures_alone_still_gets_a_plan(
     opened: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -181,7 +201,13 @@ def test_a_user_that_may_read_the_figures_alone_still_gets_a_plan(
     parts = urlsplit(opened)
     planned = planned_json("drain-and-recover", f"redis://figures:look@{parts.hostname}:{parts.port}", capsys)
     assert planned["expired_by_drain"] is None
-    assert planned["unseen"] == ["cooldown", "runs an hour", "runs at once", "breaker"]
+    assert planned["unseen"] == [
+        "cooldown",
+        "runs an hour",
+        "the kill switch of all queues",
+        "breaker",
+        "runs at once",
+    ]
 
 
 def test_the_gates_that_ask_prometheus_are_asked_now(

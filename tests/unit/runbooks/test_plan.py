@@ -12,7 +12,9 @@ from runbooks import library
 from runbooks.context import Context
 from runbooks.plan import Plan, plan
 from runbooks.show import plan_text, plan_values
+from runbooks.start import Heard
 from runbooks.verbs.fix import Fix, FixBy
+from sluicegate.all_queues import Holder, Ordered, Standing
 from sluicegate.replies import Asked
 from sluicegate.settings import Settings, default_settings, faster, parse
 from sluicegate.telemetry import Telemetry
@@ -23,6 +25,7 @@ RECOVER = library.load_builtin("drain-and-recover")
 AUDIT = library.load_builtin("rollback-and-audit")
 SETTINGS = default_settings()
 GOLDEN = Path(__file__).parent / "golden"
+QUIET = Standing(1_700_000_000_000, None, None, (), ())
 ILL = reading(
     queue_age_p95_seconds=27.5,
     deadline_slack_p10_seconds=11.0,
@@ -50,7 +53,8 @@ def texts(planned: Plan) -> list[str]:
 
 @pytest.mark.parametrize("name", library.builtin_names())
 def test_the_plan_reads_as_it_always_did(name: str) -> None:
-    planned = plan(library.load_builtin(name), ILL, SETTINGS, asked=Asked("", {"lint-fix": 31, "test-patch": 2}))
+    asked = Asked("", {"lint-fix": 31, "test-patch": 2}, 2)
+    planned = plan(library.load_builtin(name), ILL, SETTINGS, heard=Heard(asked, QUIET))
     # The contract's fingerprint moves with every new setting; the lines are what this is about.
     text = plan_text(planned).replace(SETTINGS.contract.digest(), "CONTRACT")
     assert text + "\n" == (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
@@ -84,7 +88,8 @@ def test_an_ill_queue_would_start_a_run() -> None:
     planned = plan(RECOVER, ILL, SETTINGS)
     assert planned.would_start
     assert planned.why_not == ()
-    assert "cooldown" in planned.unseen
+    assert planned.unseen == ("cooldown", "runs an hour", "the kill switch of all queues", "breaker", "runs at once")
+    assert f"not seen by this user: {', '.join(planned.unseen)}" in plan_text(planned)
 
 
 @pytest.mark.parametrize(
@@ -206,9 +211,37 @@ def test_a_plan_has_one_line_a_step_and_can_be_printed_as_json() -> None:
 
 @pytest.mark.parametrize("rule", ["cooldown", "runs_per_hour"])
 def test_what_the_queue_forbids_is_named_and_no_longer_unseen(rule: str) -> None:
-    planned = plan(RECOVER, ILL, SETTINGS, asked=Asked(rule, {}))
+    planned = plan(RECOVER, ILL, SETTINGS, heard=Heard(Asked(rule, {})))
     assert rules(planned) == [rule]
-    assert planned.unseen == ("runs at once", "breaker")
+    assert planned.unseen == ("the kill switch of all queues", "breaker", "runs at once")
+
+
+ON = Ordered(1_700_000_000_000, "ada: maintenance")
+LIVE = (Holder("mill", "r1", 0), Holder("press", "r2", 0))
+
+
+@pytest.mark.parametrize(
+    ("standing", "recovers", "prepares"),
+    [
+        (QUIET, [], []),
+        (replace(QUIET, kill=ON), ["kill_switch_of_all_queues"], ["kill_switch_of_all_queues"]),
+        (replace(QUIET, breaker=ON), ["breaker"], ["breaker"]),
+        (replace(QUIET, kill=ON, breaker=ON), ["kill_switch_of_all_queues"], ["kill_switch_of_all_queues"]),
+        (replace(QUIET, holders=LIVE), ["concurrent_runs"], []),
+        (replace(QUIET, holders=(LIVE[0], Holder("default", "r3", 0))), [], []),
+    ],
+)
+def test_what_holds_over_all_queues_is_named_and_no_longer_unseen(
+    standing: Standing, recovers: list[str], prepares: list[str]
+) -> None:
+    for book, found in ((RECOVER, recovers), (library.load_builtin("reject-and-prepare"), prepares)):
+        planned = plan(book, ILL, SETTINGS, heard=Heard(Asked("", {}, 2), standing))
+        assert rules(planned) == found
+        assert planned.unseen == ()
+        assert all(one.unblock.startswith("sluicegate automation ") for one in planned.why_not)
+    assert "not seen" not in plan_text(plan(RECOVER, ILL, SETTINGS, heard=Heard(Asked("", {}, 2), standing)))
+    duplicates = gate(duplicates_unacknowledged=1)
+    assert plan(AUDIT, duplicates, SETTINGS, heard=Heard(Asked("", {}, 2), standing)).would_start
 
 
 @pytest.mark.parametrize(

@@ -75,14 +75,19 @@ def test_alerts_ask_for_a_runbook_by_their_labels() -> None:
     assert not trigger.matches({})
 
 
-def test_the_digest_is_of_the_content_and_not_of_its_comments() -> None:
+def test_the_digest_is_of_what_a_run_goes_by_and_not_of_comments_or_tests() -> None:
     body = shipped("drain-and-recover")
     assert read(body).digest == library.load_builtin("drain-and-recover").digest
 
     def other_owner(body: dict[str, Any]) -> None:
         body["owner"] = "somebody else"
 
+    def fewer_tests(body: dict[str, Any]) -> None:
+        del body["tests"][0]
+
     assert changed(other_owner).digest != read(body).digest
+    assert changed(fewer_tests).digest == read(body).digest
+    assert changed(lambda body: body.pop("tests")).digest == read(body).digest
 
 
 def test_the_schema_is_a_schema_and_knows_every_verb() -> None:
