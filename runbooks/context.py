@@ -16,6 +16,8 @@ from sluicegate.settings import Contract, Settings, Timings
 # What stands for the run's id while there is no run yet.
 NO_RUN = "{run}"
 
+# Addresses that the settings name; beside them each of `automation.urls`.
+_ADDRESSES = frozenset({"automation.fix.hook_url", "automation.fix.probe_url", "automation.rollback_hook_url"})
 # The declared list. Secrets (tokens, the queue's address) are not on it, and no data of an alert is.
 NAMES: frozenset[str] = frozenset(
     [f"contract.timings.{name}" for name in Timings.model_fields]
@@ -27,10 +29,8 @@ NAMES: frozenset[str] = frozenset(
         "contract.canary_failures_max",
         "contract.proof_s",
         "contract.ramp_percents",
+        *_ADDRESSES,
         "automation.fix.hook_method",
-        "automation.fix.hook_url",
-        "automation.fix.probe_url",
-        "automation.rollback_hook_url",
         "automation.snapshot_dir",
         "run.id",
         "queue",
@@ -44,6 +44,11 @@ _URL_NAME = re.compile(URL_NAME)
 def is_declared(name: str) -> bool:
     """Say whether a value may refer to this name."""
     return name in NAMES or (name.startswith(_URLS) and _URL_NAME.fullmatch(name.removeprefix(_URLS)) is not None)
+
+
+def is_address(name: str) -> bool:
+    """Say whether a declared name stands for an address."""
+    return name in _ADDRESSES or name.startswith(_URLS)
 
 
 @dataclass(frozen=True, slots=True)

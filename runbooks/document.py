@@ -38,7 +38,7 @@ def parse_document(body: bytes, source: str) -> Mapping[str, Any]:
     try:
         # The loader is a SafeLoader: it builds no objects.
         document = yaml.load(body.decode("utf-8"), Loader=_PlainLoader)  # noqa: S506 (as above)
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise SettingsError(f"The runbook {source} is not plain YAML.", " ".join(str(error).split())) from error
     fault = best_match(_validator().iter_errors(document))
     if fault is not None:
@@ -107,11 +107,13 @@ def _refusal(fault: ValidationError, where: Where) -> SettingsError:
 
 
 class _PlainLoader(yaml.SafeLoader):
-    """Load YAML without its surprises: no aliases, no key twice, and `on` stays a word."""
+    """Load YAML without its surprises: no aliases, no tags, no key twice, and `on` stays a word."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
             raise yaml.composer.ComposerError(None, None, "aliases are not allowed", None)
+        if getattr(self.peek_event(), "tag", None) is not None:  # type: ignore[no-untyped-call]  # the stubs lack it
+            raise yaml.composer.ComposerError(None, None, "tags are not allowed", None)
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:

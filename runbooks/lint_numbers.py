@@ -1,13 +1,19 @@
-"""Refuse a number that the contract already holds: the functions go by the contract, whatever the file would say."""
+"""Refuse numbers that the contract already holds, for the functions go by it, and those that call people too often."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from runbooks.finding import Fault, field_of
 from runbooks.model import Runbook, Step
+from runbooks.values import sample
+from runbooks.verbs.approve import Approve
 from runbooks.verbs.burn_down import BurnDown
 from runbooks.verbs.canary import Canary
+from runbooks.verbs.fix import Fix
 from runbooks.verbs.reopen import Reopen
+
+_LEAST_PAGE_S = 10.0
 
 
 def own_numbers(runbook: Runbook) -> Iterator[tuple[str, str, str]]:
@@ -46,3 +52,19 @@ def _governed(step: Step) -> tuple[tuple[str, str, str], ...]:
             )
         case _:
             return ()
+
+
+def page_too_often(runbook: Runbook) -> Iterator[Fault]:
+    """Yield each step that would call people more often than anybody can hear them."""
+    for step in runbook.steps:
+        match step.params:
+            case Fix(page_every=page_every) | Approve(page_every=page_every) if (
+                page_every.resolve(sample()) < _LEAST_PAGE_S
+            ):
+                yield (
+                    f"{field_of(step)}.page_every",
+                    f"it would call people every {page_every.text}",
+                    f"Write {_LEAST_PAGE_S:g}s or more.",
+                )
+            case _:
+                continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from runbooks.finding import Fault, field_of
 from runbooks.model import Runbook
@@ -12,13 +12,14 @@ from runbooks.verbs.fix import Fix
 from runbooks.verbs.http import Http
 from runbooks.verbs.outside import Outside
 from runbooks.verbs.step import OnUnknown, StepParams
+from sluicegate.run_steps import ROLLBACK_VERB
 
 _RUN_ID = "{{run.id}}"
 
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """Hold what of a call outside the lints look at; a command and an installed verb have no key of their own."""
+    """Hold what of a call outside the lints look at; without a key it has one of its own place."""
 
     where: str
     on_unknown: OnUnknown | None
@@ -71,7 +72,9 @@ def _calls(runbook: Runbook) -> Iterator[_Call]:
         yield from _call(field_of(step), step.params)
     hooks = runbook.rollback.hooks if runbook.rollback is not None else ()
     for index, hook in enumerate(hooks):
-        yield from _call(f"rollback.hooks[{index}]", hook)
+        for call in _call(f"rollback.hooks[{index}]", hook):
+            # A program of a rollback has a key by its name, one of a step by its place.
+            yield replace(call, key=f"{_RUN_ID}/{ROLLBACK_VERB}/{hook.name}") if isinstance(hook, Command) else call
 
 
 def _call(where: str, params: StepParams) -> Iterator[_Call]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from runbooks import lint_endings as endings
 from runbooks import lint_outside as outside
 from runbooks.finding import Fault, Finding, field_of
-from runbooks.lint_numbers import own_numbers
+from runbooks.lint_numbers import own_numbers, page_too_often
 from runbooks.model import Runbook
 from runbooks.verbs.approve import Approve
 from runbooks.verbs.burn_down import BurnDown
@@ -124,6 +124,7 @@ LINTS: dict[str, Callable[[Runbook], Iterator[Fault]]] = {
     "max-runtime-too-short": endings.max_runtime_too_short,
     "for-past-timeout": endings.for_past_timeout,
     "own-number": own_numbers,
+    "page-too-often": page_too_often,
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -44,12 +45,15 @@ def _metrics(fields: Fields, where: Where) -> dict[str, tuple[float | None, ...]
     for name, value in fields.items():
         if name not in FIGURES:
             raise where.at(name).refuse(value, "but no such figure exists", f"Figures are {', '.join(FIGURES)}.")
-    return {name: _table(value) for name, value in fields.items()}
+    return {name: _table(value, where.at(name)) for name, value in fields.items()}
 
 
-def _table(value: float | str | list[float | str]) -> tuple[float | None, ...]:
+def _table(value: float | str | list[float | str], where: Where) -> tuple[float | None, ...]:
     rows = value if isinstance(value, list) else [value]
-    return tuple(None if one == "no_data" else float(one) for one in rows)
+    numbers = tuple(None if one == "no_data" else float(one) for one in rows)
+    if any(number is not None and math.isnan(number) for number in numbers):
+        raise where.refuse(value, "and what is no number is written no_data")
+    return numbers
 
 
 def _gate(fields: Fields) -> GivenGate:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from runbooks.context import NAMES, Context, is_declared
+from runbooks.context import NAMES, Context, is_address, is_declared
 from runbooks.where import shown
 
 TEMPLATE_MOST = 200
@@ -35,11 +35,18 @@ def _environment() -> ImmutableSandboxedEnvironment:
     return ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)
 
 
-def render(text: str, context: Context) -> str:
-    """Give the rendered line; raises TemplateRefused naming the bound that was broken."""
+def render(text: str, context: Context, *, addresses: bool = False) -> str:
+    """Give the rendered line; raises TemplateRefused naming the bound that was broken.
+
+    The settings' addresses may hold secrets: only a value that is shown masked may name them (`addresses`).
+    """
     if "{" not in text:
         return _one_line(text, RESULT_MOST)
     names = names_in(text)
+    if not addresses and (secret := next(filter(is_address, names), None)):
+        raise TemplateRefused(
+            f"and {secret} is an address, which may hold a secret", "An address may stand where one is called, alone."
+        )
     try:
         result = _compiled(text).render(_tree({name: context.named(name) for name in names}))
     except TemplateError as error:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Generic, Self, TypeVar
+from typing import ClassVar, Generic, Self, TypeVar
 
 from runbooks import quantity
 from runbooks.context import Context
@@ -22,6 +23,8 @@ class Value(Generic[T]):
     """Hold one value as it is written in the file."""
 
     text: str
+    # An address may hold a secret, and most values are shown as they are.
+    names_addresses: ClassVar[bool] = False
 
     @classmethod
     def parse(cls, text: str) -> T:
@@ -31,13 +34,13 @@ class Value(Generic[T]):
     @classmethod
     def read(cls, text: str, where: Where) -> Self:
         """Take a value from a file and try it on the default settings; raises SettingsError with file and field."""
-        refused_on_trial(lambda: cls.parse(render(text, sample())), text, where)
+        refused_on_trial(lambda: cls.parse(render(text, sample(), addresses=cls.names_addresses)), text, where)
         return cls(text)
 
     def resolve(self, context: Context) -> T:
         """Give the value under these settings; raises SettingsError where they take it past its bound."""
         try:
-            return self.parse(render(self.text, context))
+            return self.parse(render(self.text, context, addresses=self.names_addresses))
         except ValueError as error:
             raise SettingsError(
                 f"The runbook's value {shown(self.text)} cannot be used with these settings: {error}.",
@@ -46,12 +49,43 @@ class Value(Generic[T]):
 
 
 class Text(Value[str]):
-    """Hold one line of text, such as a path or a URL; empty where the setting it names is not set."""
+    """Hold one line of text, such as a path; empty where the setting it names is not set."""
 
     __slots__ = ()
 
     @classmethod
     def parse(cls, text: str) -> str:
+        return text
+
+
+class Address(Text):
+    """Hold a URL; it alone may name the settings' addresses, and it is shown masked."""
+
+    __slots__ = ()
+    names_addresses = True
+
+
+class Method(Text):
+    """Hold an HTTP method."""
+
+    __slots__ = ()
+
+    @classmethod
+    def parse(cls, text: str) -> str:
+        if re.fullmatch(r"[A-Za-z]{1,20}", text, re.ASCII) is None:
+            raise ValueError("not an HTTP method such as POST")
+        return text
+
+
+class Key(Text):
+    """Hold an idempotency key, which goes into a header."""
+
+    __slots__ = ()
+
+    @classmethod
+    def parse(cls, text: str) -> str:
+        if not text.isascii() or text != text.strip():
+            raise ValueError("not plain ASCII without a space at its ends, which a header is")
         return text
 
 

@@ -85,7 +85,9 @@ class CommandSettings(Section):
     """Allow one program to the runbooks' step `command`; it is started without a shell, and nothing is added to it."""
 
     argv: tuple[str, ...] = Field(min_length=1, description="The program and its arguments, as they are.")
-    timeout_s: float = seconds(60, "After so long it is killed, with whatever it started.")
+    timeout_s: float = Field(
+        default=60, gt=0, le=3600, description="After so long it is killed, with whatever it started."
+    )
     environment: tuple[Annotated[str, Field(pattern=_ENVIRONMENT_NAME)], ...] = Field(
         default=(), description="Variables of the service that it gets; of all others it gets none but PATH and LANG."
     )

@@ -14,11 +14,11 @@ from runbooks.context import NO_RUN, Context
 from runbooks.model import Runbook
 from runbooks.plan import step_text
 from runbooks.quantity import in_words
-from runbooks.verbs.hook import masked
 from sluicegate.gate import DrainState, PinReason
 from sluicegate.gate import Runbook as LockHolder
 from sluicegate.gate_events import Order
 from sluicegate.gate_sentences import order_said, unblocks
+from sluicegate.http_address import masked
 from sluicegate.job import Effects
 from sluicegate.policy import Figures, Thresholds, decide
 from sluicegate.queue_sentences import job_lines

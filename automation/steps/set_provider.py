@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from automation.turn import Done, Progress, Turn
-from runbooks.verbs.hook import masked
 from runbooks.verbs.set_provider import SetProvider
+from sluicegate.http_address import masked
 
 
 async def set_provider(turn: Turn) -> Progress:

@@ -9,11 +9,12 @@ from typing import Any, ClassVar
 
 from runbooks.context import Context
 from runbooks.quantity import in_words
-from runbooks.values import Duration, Text
+from runbooks.values import Address, Duration
 from runbooks.verbs.approve import approve_command
-from runbooks.verbs.hook import Hook, masked
+from runbooks.verbs.hook import Hook, http_url
 from runbooks.verbs.step import Holder, OnUnknown, StepParams, VerbName
 from runbooks.where import Where
+from sluicegate.http_address import masked
 from sluicegate.telemetry import Telemetry
 
 
@@ -30,7 +31,7 @@ class Fix(StepParams):
     """Hold how the path is fixed; hook and probe count where the settings give them a URL."""
 
     hook: Hook | None
-    probe: Text | None
+    probe: Address | None
     page_every: Duration
     verb: ClassVar[str] = VerbName.FIX
     holder: ClassVar[Holder] = Holder.RECOVERY
@@ -40,13 +41,13 @@ class Fix(StepParams):
         hook, probe = fields.get("hook"), fields.get("probe")
         return cls(
             hook=None if hook is None else Hook.read(hook, where.at("hook")),
-            probe=None if probe is None else Text.read(probe["url"], where.at("probe").at("url")),
+            probe=None if probe is None else Address.read(probe["url"], where.at("probe").at("url")),
             page_every=Duration.read(fields["page_every"], where.at("page_every")),
         )
 
     def probe_url(self, context: Context) -> str | None:
-        """Give the URL that answers 2xx once the path works, or None."""
-        return (self.probe.resolve(context) or None) if self.probe is not None else None
+        """Give the URL that answers 2xx once the path works, or None; raises SettingsError for another scheme."""
+        return http_url(self.probe.resolve(context), "probe") if self.probe is not None else None
 
     def by(self, context: Context) -> FixBy:
         """Say what ends the wait under these settings."""

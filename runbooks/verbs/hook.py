@@ -8,32 +8,29 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from runbooks.context import Context
-from runbooks.values import Text
+from runbooks.values import Address, Key, Method
 from runbooks.verbs.step import OnUnknown
 from runbooks.where import Where
 from sluicegate.errors import SettingsError
-
-_MASK = "***"
-# Names of paths are short words; tokens are long.
-_LONGEST_PLAIN = 20
+from sluicegate.http_address import masked
 
 
 @dataclass(frozen=True, slots=True)
 class Hook:
     """Hold one HTTP call; without a URL under the settings in force it is not made."""
 
-    method: Text
-    url: Text
-    idempotency_key: Text
+    method: Method
+    url: Address
+    idempotency_key: Key
     on_unknown: OnUnknown | None
 
     @classmethod
     def read(cls, fields: Mapping[str, Any], where: Where) -> Hook:
         unknown = fields.get("on_unknown")
         return cls(
-            method=Text.read(fields.get("method", "POST"), where.at("method")),
-            url=Text.read(fields["url"], where.at("url")),
-            idempotency_key=Text.read(fields["idempotency_key"], where.at("idempotency_key")),
+            method=Method.read(fields.get("method", "POST"), where.at("method")),
+            url=Address.read(fields["url"], where.at("url")),
+            idempotency_key=Key.read(fields["idempotency_key"], where.at("idempotency_key")),
             on_unknown=None if unknown is None else OnUnknown(unknown),
         )
 
@@ -63,29 +60,6 @@ def http_url(url: str, of: str) -> str | None:
     if not _is_http(url):
         raise SettingsError(f"The {of}'s URL {masked(url)!r} is not an http or https address.")
     return url
-
-
-def masked(url: str) -> str:
-    """Write a URL without what may be secret in it: userinfo, values of the query, long or odd parts of the path."""
-    try:
-        parts = urlsplit(url)
-        port = "" if parts.port is None else f":{parts.port}"
-    except ValueError:
-        return _MASK
-    host = f"[{parts.hostname}]" if parts.hostname and ":" in parts.hostname else parts.hostname or ""
-    user = f"{_MASK}@" if "@" in parts.netloc else ""
-    path = "/".join(_plain_or_masked(segment) for segment in parts.path.split("/"))
-    query = "&".join(_masked_value(pair) for pair in parts.query.split("&")) if parts.query else ""
-    return f"{parts.scheme}://{user}{host}{port}{path}" + (f"?{query}" if query else "")
-
-
-def _plain_or_masked(part: str) -> str:
-    return part if len(part) <= _LONGEST_PLAIN and not set(part) & set(";=:@") else _MASK
-
-
-def _masked_value(pair: str) -> str:
-    name, equals, _ = pair.partition("=")
-    return f"{_plain_or_masked(name)}={_MASK}" if equals else _MASK
 
 
 def _is_http(url: str) -> bool:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from runbooks.context import Context
-from runbooks.values import Text
+from runbooks.values import Address
 from runbooks.verbs.approve import approve_command
-from runbooks.verbs.hook import Hook, http_url, masked
+from runbooks.verbs.hook import Hook, http_url
 from runbooks.verbs.step import OnUnknown, StepParams, VerbName
 from runbooks.where import Where
+from sluicegate.http_address import masked
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,7 @@ class Http(StepParams):
     """Hold the call, and the address that answers 2xx once it has been carried out."""
 
     hook: Hook
-    probe: Text | None
+    probe: Address | None
     verb: ClassVar[str] = VerbName.HTTP
 
     @classmethod
@@ -27,7 +28,7 @@ class Http(StepParams):
         probe = fields.get("probe")
         return cls(
             hook=Hook.read(fields, where),
-            probe=None if probe is None else Text.read(probe["url"], where.at("probe").at("url")),
+            probe=None if probe is None else Address.read(probe["url"], where.at("probe").at("url")),
         )
 
     def probe_url(self, context: Context) -> str | None:

@@ -10,7 +10,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, ClassVar
 
 from runbooks.context import Context
-from runbooks.values import Text
+from runbooks.values import Address
 from runbooks.verbs.approve import approve_command
 from runbooks.verbs.step import OnUnknown, StepParams, VerbName
 from runbooks.where import Where
@@ -44,7 +44,7 @@ class Outside(StepParams):
             queue=context.settings.queue,
             idempotency_key=f"{context.run_id}/{self.called}",
             parameters={
-                name: value.resolve(context) if isinstance(value, Text) else value
+                name: value.resolve(context) if isinstance(value, Address) else value
                 for name, value in self.parameters.items()
             },
         )
@@ -69,7 +69,8 @@ def reader(name: str, by: OutsideStep) -> Callable[[Mapping[str, Any], Where], O
             called=name,
             by=by,
             parameters={
-                key: Text.read(value, where.at(key)) if isinstance(value, str) else value for key, value in own.items()
+                key: Address.read(value, where.at(key)) if isinstance(value, str) else value
+                for key, value in own.items()
             },
             on_unknown=None if unknown is None else OnUnknown(unknown),
         )

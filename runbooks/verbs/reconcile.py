@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 from runbooks.context import Context
 from runbooks.quantity import in_words
-from runbooks.verbs.hook import masked
 from runbooks.verbs.step import StepParams, VerbName
 from runbooks.where import Where
 from sluicegate import keys as names
+from sluicegate.http_address import masked
 from sluicegate.telemetry import Telemetry
 
 

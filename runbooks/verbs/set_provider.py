@@ -7,24 +7,25 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from runbooks.context import Context
-from runbooks.values import Text
-from runbooks.verbs.hook import http_url, masked
+from runbooks.values import Address
+from runbooks.verbs.hook import http_url
 from runbooks.verbs.step import Holder, StepParams, VerbName
 from runbooks.where import Where
 from sluicegate import keys as names
+from sluicegate.http_address import masked
 
 
 @dataclass(frozen=True, slots=True)
 class SetProvider(StepParams):
     """Hold the endpoint; where the settings name none, nothing is changed."""
 
-    endpoint: Text
+    endpoint: Address
     verb: ClassVar[str] = VerbName.SET_PROVIDER
     holder: ClassVar[Holder] = Holder.RECOVERY
 
     @classmethod
     def read(cls, fields: Mapping[str, Any], where: Where) -> SetProvider:
-        return cls(Text.read(fields["endpoint"], where.at("endpoint")))
+        return cls(Address.read(fields["endpoint"], where.at("endpoint")))
 
     def target(self, context: Context) -> str | None:
         """Give the endpoint, or None where the settings name none; raises SettingsError for another scheme."""

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runbooks.values import sample
-from runbooks.verbs.hook import Hook, masked
+from runbooks.verbs.hook import Hook
 from runbooks.where import Where
 from sluicegate.errors import SettingsError
+from sluicegate.http_address import masked
 
 WHERE = Where("mine.yaml", "rollback.hooks[0]")
 
@@ -59,3 +60,17 @@ def test_a_hook_says_what_it_sends_and_what_a_lost_outcome_does() -> None:
 
 def test_a_hook_without_an_address_in_the_settings_is_not_called() -> None:
     assert hook("{{ automation.fix.hook_url }}").line(sample()) is None
+
+
+@pytest.mark.parametrize(
+    "key", ["überholt/{{ run.id }}", "{{ run.id }}/fix ", " {{ run.id }}", "{{ automation.urls.x }}"]
+)
+def test_a_key_that_no_header_takes_or_that_may_be_a_secret_is_refused(key: str) -> None:
+    with pytest.raises(SettingsError, match=r"hooks\[0\]\.idempotency_key is "):
+        Hook.read({"url": "http://h/x", "idempotency_key": key, "on_unknown": "hold"}, WHERE)
+
+
+@pytest.mark.parametrize("method", ["GET /x", "PÖST", "", "POST\t", "{{ queue }} "])
+def test_a_method_that_is_none_is_refused(method: str) -> None:
+    with pytest.raises(SettingsError, match=r"hooks\[0\]\.method is "):
+        Hook.read({"method": method, "url": "http://h/x", "idempotency_key": "{{ run.id }}"}, WHERE)

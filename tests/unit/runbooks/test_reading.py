@@ -189,7 +189,7 @@ def test_a_missing_timeout_is_named() -> None:
         (b"a: &x 1\nb: *x\n", "aliases are not allowed"),
         (b"a: 1\na: 2\n", "stands twice"),
         (b"a: [1\n", "not plain YAML"),
-        (b"a: !!python/object/apply:os.getcwd []\n", "not plain YAML"),
+        (b"a: !!python/object/apply:os.getcwd []\n", "tags are not allowed"),
         (b"\xff\xfe", "not plain YAML"),
         (b"? [a, b]\n: 1\n", "a key is not a word"),
         (b"1: 2\n", "a key is not a word"),
@@ -197,6 +197,13 @@ def test_a_missing_timeout_is_named() -> None:
         (b"", "the file is None"),
         (b"#" * (LARGEST_BYTES + 1), "larger than"),
         (b"[" * 2000, "not plain YAML"),
+        (b"a: " + b"1" * 5000, "not plain YAML"),
+        (b"a: 0x_", "not plain YAML"),
+        (b"a: !!int word", "tags are not allowed"),
+        (b"a: !!timestamp word", "tags are not allowed"),
+        (b"a: !!bool word", "tags are not allowed"),
+        (b"a: !!binary YQ==", "tags are not allowed"),
+        (b"!!map {a: 1}", "tags are not allowed"),
     ],
 )
 def test_what_is_no_plain_yaml_is_refused(text: bytes, match: str) -> None:

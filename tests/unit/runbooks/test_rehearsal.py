@@ -99,6 +99,9 @@ def test_a_table_is_looked_at_row_after_row_in_its_time() -> None:
         ({"given": {}, "when": {"step": "fix", "after": "5"}, "then": {"state": "done"}}, "not a duration"),
         ({"given": {}, "then": {"starts": True, "state": "splendid"}}, "not one of waiting"),
         ({"given": {"metrics": {"worker_inflight": []}}, "then": {"starts": True}}, "worker_inflight"),
+        ({"given": {"metrics": {"unknown_jobs": math.nan}}, "then": {"starts": True}}, "written no_data"),
+        ({"given": {"metrics": {"unknown_jobs": [1, math.inf]}}, "then": {"starts": True}}, "unknown_jobs"),
+        ({"given": {"metrics": {"unknown_jobs": 10**400}}, "then": {"starts": True}}, "unknown_jobs"),
     ],
 )
 def test_a_test_that_can_say_nothing_is_refused(test: dict[str, Any], match: str) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from runbooks.context import NAMES, Context
 from runbooks.templates import RESULT_MOST, TEMPLATE_MOST, TemplateRefused, render
-from runbooks.values import Duration, Text
+from runbooks.values import Address, Duration, Text
 from runbooks.where import Where
 from sluicegate.errors import SettingsError
 from sluicegate.settings import Settings, default_settings, faster
@@ -32,12 +32,12 @@ def test_a_declared_name_stands_for_the_setting() -> None:
 
 
 def test_a_name_that_is_not_set_is_empty() -> None:
-    assert render("{{ automation.fix.hook_url }}", CONTEXT) == ""
+    assert render("{{ automation.fix.hook_url }}", CONTEXT, addresses=True) == ""
 
 
 def test_every_declared_name_can_be_rendered() -> None:
     for name in NAMES:
-        assert "{" not in render(f"{{{{ {name} }}}}", CONTEXT)
+        assert "{" not in render(f"{{{{ {name} }}}}", CONTEXT, addresses=True)
 
 
 def test_a_faster_profile_is_followed() -> None:
@@ -80,6 +80,17 @@ def test_whatever_is_not_a_declared_name_is_refused(text: str) -> None:
         render(text, CONTEXT)
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["automation.fix.hook_url", "automation.fix.probe_url", "automation.rollback_hook_url", "automation.urls.switch"],
+)
+def test_an_address_which_may_hold_a_secret_stands_only_where_it_is_shown_masked(name: str) -> None:
+    text = f"{{{{ {name} }}}}"
+    with pytest.raises(SettingsError, match="is an address, which may hold a secret"):
+        Text.read(text, WHERE)
+    assert Address.read(text, WHERE).text == text
+
+
 def test_a_huge_product_is_refused_before_it_is_made() -> None:
     started = time.process_time()
     with pytest.raises(TemplateRefused):
@@ -97,19 +108,19 @@ def test_a_line_break_or_control_character_is_refused(text: str) -> None:
 def test_a_line_break_out_of_the_settings_is_refused_too() -> None:
     context = Context(with_hook("http://hook\r\nX-Evil: 1"))
     with pytest.raises(SettingsError, match="line break"):
-        Text("{{ automation.fix.hook_url }}").resolve(context)
+        Address("{{ automation.fix.hook_url }}").resolve(context)
 
 
 def test_braces_in_a_setting_stay_data() -> None:
     context = Context(with_hook("http://hook/{{ run.id }}"))
-    assert render("{{ automation.fix.hook_url }}", context) == "http://hook/{{ run.id }}"
+    assert render("{{ automation.fix.hook_url }}", context, addresses=True) == "http://hook/{{ run.id }}"
 
 
 def test_a_long_template_and_a_long_result_are_refused() -> None:
     with pytest.raises(TemplateRefused, match=f"above the {TEMPLATE_MOST}"):
         render("{{ run.id }}" + "a" * TEMPLATE_MOST, CONTEXT)
     with pytest.raises(TemplateRefused, match=f"above the {RESULT_MOST}"):
-        render("{{ automation.fix.hook_url }}", Context(with_hook("http://" + "a" * RESULT_MOST)))
+        render("{{ automation.fix.hook_url }}", Context(with_hook("http://" + "a" * RESULT_MOST)), addresses=True)
 
 
 def test_an_error_names_file_field_value_and_bound() -> None:
