@@ -68,6 +68,7 @@ _FIRST_REAL_YEAR = 1970
 _GROUP_MOST = 1024
 # So with the labels: a runbook is chosen by all of them, kept is what a reader can take in.
 _LABELS_MOST, _LABEL_NAME_MOST, _LABEL_MOST = 64, 100, 500
+_PLACE_MOST = 100
 
 
 # What each sender's bodies say of their form; Grafana's is Alertmanager's with fields of its own.
@@ -108,7 +109,9 @@ def _read(body: bytes) -> PostedNotification:
 def _first(error: Exception) -> str:
     if isinstance(error, ValidationError):
         first = error.errors()[0]
-        return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
+        # A name in it is the sender's: it may be as long as a body, or no text at all.
+        place = ".".join(str(part) for part in first["loc"])[:_PLACE_MOST]
+        return f"{place if place.isprintable() else ascii(place)}: {first['msg']}"
     return "the body is not JSON"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -12,8 +13,12 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from sluicegate.http_address import masked
+from sluicegate.redis_address import shown as server_shown
 from sluicegate.settings import SECRETS, Settings
 
+# An address, wherever it stands in a value.
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s\"]+")
 _SIGNS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
 
 
@@ -61,17 +66,19 @@ def _rows(model: BaseModel, prefix: str) -> Iterator[SettingRow]:
                 here = text(getattr(value, field.name))
                 yield SettingRow(f"{path}.{field.name}", text(field.default), field.metadata["bound"], here, here)
         else:
-            here = _masked(text(value)) if name in SECRETS else text(value)
+            here = _without_secrets(name, value)
             yield SettingRow(path, default(info), bound(info), here, here)
 
 
-def _masked(shown: str) -> str:
-    """Keep a secret back: of an address the user and password, of anything else all."""
-    scheme, found, rest = shown.partition("://")
-    if not found:
-        return shown if shown == text(None) else "***"
-    user, found, host = rest.rpartition("@")
-    return f"{scheme}://***@{host}" if user and found else shown
+def _without_secrets(name: str, value: object) -> str:
+    """Give a value as it is listed: of an address what may be shown, of a secret nothing."""
+    shown = text(value)
+    if name == "redis_url":
+        return server_shown(shown)
+    whole = _ADDRESS.fullmatch(shown) is not None
+    if value is not None and (name in SECRETS or (name.endswith("url") and not whole)):
+        return "***"
+    return _ADDRESS.sub(lambda found: masked(found[0]), shown)
 
 
 def default(info: FieldInfo) -> str:

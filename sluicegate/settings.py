@@ -62,8 +62,12 @@ __all__ = [
 _NOT_SCALED = frozenset({"tick_s", "canary_latency_floor_s", "sweep_ms"})
 # Far more than the longest settings; a file that stands for more is a mistake.
 _MOST_VALUES = 100_000
-# What no error and no listing repeats.
+# What no error and no listing repeats; of an address a listing shows what may be shown.
 SECRETS = frozenset({"token", "redis_url"})
+
+
+def _may_hold_secret(place: tuple[str, ...]) -> bool:
+    return any(part in SECRETS or part.endswith(("url", "urls")) for part in place)
 
 
 class Settings(Section):
@@ -158,7 +162,7 @@ def parse(body: Mapping[str, Any], source: str, variables: Mapping[tuple[str, ..
     except ValidationError as error:
         first = error.errors()[0]
         place = tuple(str(part) for part in first["loc"])
-        showable = isinstance(first["input"], str | int | float) and not SECRETS.intersection(place)
+        showable = isinstance(first["input"], str | int | float) and not _may_hold_secret(place)
         value = f"{first['input']!r} is" if showable else "is"
         raise SettingsError(
             f"{(variables or {}).get(place, source)}: {'.'.join(place) or 'settings'} {value} not valid: "

@@ -234,6 +234,9 @@ def test_what_is_not_a_webhook_is_refused_with_its_reason(redis_url: str, tmp_pa
             hollow = json.loads(recorded("01")) | {"alerts": []}
             bodies = {b"": "not JSON", b"\xff{": "not JSON", b"[" * 100_000: "not JSON", b"[]": "valid dictionary"}
             bodies |= {json.dumps(newer).encode(): "version '5'", json.dumps(hollow).encode(): "alerts"}
+            odd = json.loads(recorded("01"))
+            odd["alerts"][0]["labels"]["\ud800"] = 1
+            bodies[json.dumps(odd).encode()] = "alerts.0.labels."
             for body, reason in bodies.items():
                 answer = await post(client, body)
                 assert answer.status_code == 400, body[:20]

@@ -91,3 +91,13 @@ def test_an_alert_that_is_none_is_named_by_its_field(changes: dict[str, Any], wh
 def test_what_is_not_json_is_not_understood(raw: bytes) -> None:
     with pytest.raises(NotUnderstood, match="not an Alertmanager webhook"):
         parse(raw)
+
+
+@pytest.mark.parametrize(("name", "said"), [("x" * 5000, "xxx: Input"), ("\x1b[2J\r\n", r"\x1b[2J\r\n': Input")])
+def test_what_is_said_of_a_body_repeats_little_of_it_and_no_control_character(name: str, said: str) -> None:
+    (alert,) = body()["alerts"]
+    with pytest.raises(NotUnderstood) as refused:
+        parsed(body(alerts=[{**alert, "labels": {name: 1}}]))
+    assert said in str(refused.value)
+    assert len(str(refused.value)) < 300
+    assert str(refused.value).isprintable()
