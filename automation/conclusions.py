@@ -10,6 +10,7 @@ import structlog
 from automation import rolling_back
 from automation.metrics import AutomationMetrics
 from automation.turn import Done, Ended, Failed, Progress, Turn, Wait
+from runbooks.model import RunCause
 from sluicegate.gate import Runbook as LockHolder
 from sluicegate.replies import RunHistory
 from sluicegate.run_journal import Phase
@@ -106,8 +107,8 @@ class Conclusions:
         note += self._drift(turn)
         if turn.runbook.beside:
             self._timed(turn, "failed")
-            said = f"{cause}: {note}"
-            await turn.commit(Phase.FAILED, "finish", text=note, arguments={"result": "failed", "note": said})
+            said, result = f"{cause}: {note}", "aborted" if cause in _FORBIDDEN else "failed"
+            await turn.commit(Phase.FAILED, "finish", text=note, arguments={"result": result, "note": said})
             log.error("run_failed", run=turn.run_id, step=verb, note=said)
             return True
         if turn.runbook.name == LockHolder.ROLLBACK_AND_AUDIT:

@@ -59,7 +59,7 @@ function R.beside_effects.reject_new(q, g, run)
   return 'moved'
 end
 
-local RESULTS = { succeeded = true, failed = true }
+local RESULTS = { succeeded = true, failed = true, aborted = true }
 
 function R.beside_effects.finish(q, g, run)
   local result = q.a.result or 'succeeded'

@@ -302,6 +302,25 @@ def test_the_switch_over_all_queues_rolls_a_live_run_back_whoever_opened_it(
     asyncio.run(scenario())
 
 
+def test_the_switch_over_all_queues_ends_the_runs_that_hold_no_lock(redis_url: str, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with Parts(redis_url, quick(tmp_path), controller=False) as parts:
+            asked = request("run-1", runbook="hold-recovery", trigger="person")
+            run = parts.opening.ask(asked).run
+            await parts.until_step(run, "wait_for")
+            parts.everywhere.kill_switch(on=True, actor="ada", reason="maintenance")
+
+            history = await parts.until_ended(run, "aborted")
+
+            assert history.run.ended_why == "kill_switch: the kill switch of all queues is on: ada: maintenance"
+            assert parts.state() == ("admit", None, None)
+            # A run that a person opens under it is theirs.
+            again = parts.open_run("reconcile-unknown")
+            await parts.until_ended(again, "succeeded")
+
+    asyncio.run(scenario())
+
+
 def test_the_breaker_rolls_back_the_run_that_an_alert_opened_and_not_a_persons(redis_url: str, tmp_path: Path) -> None:
     async def scenario() -> None:
         async with Parts(redis_url, quick(tmp_path), controller=False) as parts:
