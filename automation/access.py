@@ -8,7 +8,7 @@ from pathlib import Path
 
 from automation.callers import Caller
 from sluicegate.service_settings import AutomationSettings
-from sluicegate.web.config import OPEN, WebConfig
+from sluicegate.web.config import OPEN, ClientAuth, WebConfig
 from sluicegate.web.credentials import basic, bearer, is_one_of
 from sluicegate.web.file import WebFile
 from sluicegate.web.kept_file import KeptFile
@@ -56,6 +56,12 @@ class Access:
     def guarded(self) -> bool:
         """Say whether anything at all is asked of callers beside what TLS asks."""
         return bool(self._known_tokens() or self.config.users or self.secrets)
+
+    @property
+    def hears_anybody(self) -> bool:
+        """Say whether whoever reaches the port may do everything: not even a client certificate is asked for."""
+        tls = self.config.tls
+        return not self.guarded and (tls is None or tls.client_auth is not ClientAuth.REQUIRED)
 
     @property
     def asks_names(self) -> bool:

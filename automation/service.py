@@ -24,7 +24,7 @@ from automation.preflight import weaknesses
 from runbooks.context import Context
 from runbooks.library import load_all
 from runbooks.model import Runbook
-from runbooks.plan import step_text
+from runbooks.plan import lines_by_place
 from sluicegate.all_queues import AllQueues
 from sluicegate.clock import SystemClock
 from sluicegate.errors import StoreError
@@ -55,8 +55,10 @@ def _check_lines(runbooks: Mapping[str, Runbook], settings: Settings) -> None:
     """Render every line now: a setting that no step can use is a SettingsError at start, not in mid-incident."""
     context = Context(settings)
     for runbook in runbooks.values():
-        for step in runbook.steps:
-            step_text(step, runbook, context)
+        lines_by_place(runbook, context)
+        runbook.max_runtime.resolve(context)
+        for condition in runbook.confirm.any_of:
+            condition.worded(context)
 
 
 class Automation:
@@ -96,7 +98,7 @@ class Automation:
         own = self._settings.automation
         with listen(own.host, own.port, "the automation service") as bound:
             port = bound.getsockname()[1]
-            if not self._access.guarded and self._access.web is None and not is_loopback(own.host):
+            if self._access.hears_anybody and not is_loopback(own.host):
                 log.warning("automation_unguarded", host=own.host, unblock="set automation.token_file")
             app = create_app(self._store, self._episodes, self._runbooks, self._metrics, self._access, self._page)
             server = _Server(quiet_config(app, _LAST_ANSWERS_S), self._access.web, self._access.renewals)

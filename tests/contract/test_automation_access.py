@@ -14,11 +14,13 @@ import httpx
 import pytest
 import yaml
 
+from automation.access import Access
 from automation.signature import SIGNATURE_HEADER, TIMESTAMP_HEADER, TOLERATED_S, signature_of
 from automation.webhook import GRAFANA_PATH, WEBHOOK_PATH
 from drill.children import Children
 from drill.monitoring import Alertmanager
 from sluicegate.errors import SettingsError
+from sluicegate.service_settings import AutomationSettings
 from sluicegate.web import serving
 from tests.automation_parts import RECOVERY, Parts
 from tests.certificates import Authority
@@ -105,6 +107,32 @@ def test_a_name_and_its_password_do_as_well_as_a_token_and_nothing_less(redis_ur
             assert (await client.get("/metrics", auth=right)).status_code == 200
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("tls", "more", "anybody"),
+    [
+        (None, {}, True),
+        ({}, {}, True),
+        ({"client_auth_type": "VerifyClientCertIfGiven"}, {}, True),
+        ({"client_auth_type": "RequireAndVerifyClientCert"}, {}, False),
+        (None, {"token": OLD}, False),
+        ({}, {"token": OLD}, False),
+    ],
+)
+def test_tls_alone_keeps_nobody_out(
+    tls: dict[str, str] | None, more: dict[str, Any], anybody: bool, tmp_path: Path
+) -> None:
+    file = None
+    if tls is not None:
+        authority = Authority(tmp_path)
+        pair = authority.server()
+        own = {"cert_file": str(pair.cert), "key_file": str(pair.key)}
+        asks = {"client_ca_file": str(authority.ca)} if tls else {}
+        file = written(tmp_path / "web.yaml", yaml.safe_dump({"tls_server_config": own | tls | asks}))
+    access = Access(AutomationSettings(web_config_file=file, **more))
+    assert access.hears_anybody is anybody
+    access.close()
 
 
 def grafana(change: dict[str, Any] | None = None) -> bytes:

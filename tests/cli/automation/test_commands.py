@@ -9,9 +9,10 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -26,6 +27,7 @@ from sluicegate.__main__ import dispatch
 from sluicegate.all_queues import AllQueues
 from sluicegate.redis_address import ELSEWHERE
 from tests.automation_parts import ON_BOTH, RECOVERY, Queue, quick
+from tests.unit.runbooks.files import shipped
 
 NAMED = ("--as", "ada", "--reason", "the provider is down")
 
@@ -236,6 +238,44 @@ def test_serve_refuses_settings_that_no_step_could_use(server: object, tmp_path:
     done = _serve("--settings", str(settings))
     assert done.returncode == 2
     assert done.stderr.splitlines()[0] == "The hook's URL 'ftp://fix.example/now' is not an http or https address."
+
+
+def _with_hook(book: dict[str, Any]) -> None:
+    book["rollback"]["hooks"] = [{"name": "recreate", "on_unknown": "hold"}]
+
+
+def _with_condition(book: dict[str, Any]) -> None:
+    book["confirm"]["any"] = ["queue_age_p95_seconds >= {{ contract.timings.fix_page_s }}s"]
+
+
+def _with_whole_time(book: dict[str, Any]) -> None:
+    book["max_runtime"] = "{{ contract.timings.fix_timeout_s }}0s"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (_with_hook, "The runbook's command 'recreate' is not among automation.commands."),
+        (_with_condition, "The runbook's condition 'queue_age_p95_seconds >= {{ contract.timings.fix_page_s }}s"),
+        (_with_whole_time, "The runbook's value '{{ contract.timings.fix_timeout_s }}0s' cannot be used"),
+    ],
+    ids=["a-rollback", "a-look", "the-whole-time"],
+)
+def test_serve_refuses_what_would_be_found_in_mid_incident(
+    change: Callable[[dict[str, Any]], None], said: str, tmp_path: Path
+) -> None:
+    # No value of a runbook may be longer than a week.
+    long = {"fix_page_s": 700_000, "fix_timeout_s": 70_000}
+    body = quick(tmp_path, automation={"runbook_dir": str(tmp_path)}, timings=long)
+    settings = tmp_path / "settings.yml"
+    settings.write_text(yaml.safe_dump(body.model_dump(mode="json")), encoding="utf-8")
+    book = shipped("drain-and-recover")
+    next(one["fix"] for one in book["steps"] if "fix" in one)["page_every"] = "1m"
+    change(book)
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(book), encoding="utf-8")
+    done = _serve("--settings", str(settings))
+    assert done.returncode == 2
+    assert done.stderr.startswith(said)
 
 
 def _serve(*words: str) -> subprocess.CompletedProcess[str]:
