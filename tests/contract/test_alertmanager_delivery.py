@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import httpx
@@ -116,5 +117,35 @@ def test_a_redirect_in_front_of_it_is_no_delivery(redis_url: str, tmp_path: Path
                 sent, failed = delivered(alertmanager)
             assert failed == sent
             assert parts.client.exists("inbox") == 0
+
+    asyncio.run(scenario())
+
+
+def test_a_receiver_whose_name_is_quoted_is_heard_as_any_other(
+    redis_url: str, tmp_path: Path, children: Children
+) -> None:
+    """Alertmanager quotes its receivers' names as for a regex: `team.x` arrives as `team\\.x`."""
+    posted: list[bytes] = []
+
+    async def scenario() -> None:
+        async with still(redis_url, tmp_path) as parts, served(parts) as client:
+            drained(parts)
+            url = f"{client.base_url}".rstrip("/") + WEBHOOK_PATH
+
+            class Between(Handler):
+                def respond(self) -> None:
+                    posted.append(self.body())
+                    self.answer(httpx.post(url, content=posted[-1], trust_env=False).status_code)
+
+            with answering(Between) as address:
+                routing = ROUTING.replace("hook,", "team.x,").replace("name: hook", "name: team.x")
+                alertmanager = Alertmanager(children, routing % f"http://{address}/hook")
+                await asyncio.to_thread(alertmanager.start)
+                await asyncio.to_thread(fire, alertmanager.address)
+                await parts.until(parts.store.runs, "the run")
+            assert json.loads(posted[0])["receiver"] == r"team\.x"
+            (episode,) = parts.store.episodes()
+            (run,) = parts.store.runs()
+            assert (episode.run, run.actor, run.reason) == (run.run_id, "alertmanager", "alert QueueAgeHigh")
 
     asyncio.run(scenario())
