@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
+
+from sluicegate.telemetry import OTHER_CLASS
 
 
 class JobState(StrEnum):
@@ -43,6 +46,17 @@ class Effects(StrEnum):
     NONE = "none"  # nothing outside: repeat freely
     KEYED = "keyed"  # the provider honours the idempotency key: a repeat is safe
     UNSAFE = "unsafe"  # a repeat may do it twice: an ambiguous outcome becomes unknown
+
+
+def effects_of(contract: Mapping[str, Any], job_class: str) -> Effects:
+    """Give what a stored contract says of a class.
+
+    Of one that it declares no more nobody says so any more, and it may have been unsafe; the functions have the same.
+    """
+    classes = contract.get("classes") or {}
+    if job_class in classes:
+        return Effects(classes[job_class]["effects"])
+    return Effects.KEYED if job_class == OTHER_CLASS else Effects.UNSAFE
 
 
 class Outcome(StrEnum):
@@ -134,6 +148,8 @@ class Settlement:
 # Calls that broke off and may have done their work.
 AMBIGUOUS = frozenset({CallKind.TIMEOUT, CallKind.DROPPED, CallKind.CANCELLED})
 _HTTP_TOO_MANY = 429
+# No job waits so long; what a provider asks for may have so many digits that it is infinite.
+_LONGEST_WAIT_S = 1e9
 
 
 def settle_after(call: Call, job: Job, rules: RetryRules, draw: Callable[[], float]) -> Settlement:
@@ -150,7 +166,7 @@ def settle_after(call: Call, job: Job, rules: RetryRules, draw: Callable[[], flo
     if call.kind is CallKind.CANCELLED:
         return Settlement(Outcome.REQUEUED)
     # By attempts, not by retries: what was not executed uses no retry, and must be asked ever more rarely all the same.
-    delay_s = max(rules.backoff_s(job.attempt - 1, draw), call.retry_after_s or 0.0)
+    delay_s = min(max(rules.backoff_s(job.attempt - 1, draw), call.retry_after_s or 0.0), _LONGEST_WAIT_S)
     if call.kind is CallKind.REFUSED or call.status == _HTTP_TOO_MANY:
         return Settlement(Outcome.NOT_EXECUTED, delay_s)
     return Settlement(Outcome.RETRY, delay_s)

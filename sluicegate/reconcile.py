@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sluicegate.job import Effects, JobState
+from sluicegate.job import Effects, JobState, effects_of
 from sluicegate.store import Store
 
 
@@ -70,7 +70,8 @@ def by_ledger(store: Store, job_id: str) -> Reconciled:
     ledger: Mapping[str, str] = record.get("ledger") or {}
     known_start = job.get("restored_fence") != job["fence"]
     entry = LedgerEntry("confirmed" in ledger, ledger.get("fence", ""), known_start)
-    verdict, why = ledger_verdict(entry, job["fence"], _effects(store, job["class"]))
+    effects = effects_of(json.loads(store.settings().get("contract", "{}")), job["class"])
+    verdict, why = ledger_verdict(entry, job["fence"], effects)
     return Reconciled(
         *store.reconcile(job_id, verdict, actor="ledger", reason=why, source="ledger", fence=job["fence"])
     )
@@ -81,10 +82,3 @@ def by_person(
 ) -> Reconciled:
     """Carry out a named person's word on an unknown or blocked job, with `fence` on no later start than that one."""
     return Reconciled(*store.reconcile(job_id, verdict, actor=actor, reason=reason, source="person", fence=fence))
-
-
-def _effects(store: Store, job_class: str) -> Effects:
-    """Give what the stored contract declares; an undeclared class has the default."""
-    contract = json.loads(store.settings().get("contract", "{}"))
-    declared = contract.get("classes", {}).get(job_class, {})
-    return Effects(declared.get("effects", Effects.KEYED))

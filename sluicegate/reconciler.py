@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import httpx
 import structlog
 
+from sluicegate.job import Effects
 from sluicegate.reconcile import Reconciled, Verdict
 from sluicegate.replies import rows
 from sluicegate.resolvers import Finding, HttpResolver, Known, LedgerResolver, Resolver, Unknown
@@ -54,10 +55,12 @@ class Reconciler:
 
     async def one(self, job_id: str, asked_by: str) -> tuple[Reconciled, Finding | None]:
         """Ask about one job now, in a person's name: `refused` if it is not unknown, `unclear` if nobody can tell."""
-        for job, _ in await asyncio.to_thread(self._unknown):
+        for job, unknown_ms in await asyncio.to_thread(self._unknown):
             if job.job_id == job_id:
                 async with httpx.AsyncClient(timeout=self._settings.http_timeout_s) as client:
                     finding, resolver = await _ask(job, self._resolvers(client))
+                if unknown_ms < self._settings.after_s * 1000:
+                    finding = _in_time(job, finding, resolver, self._settings.after_s)
                 done = await self._carry_out(job, finding, resolver, f" (asked by {asked_by})")
                 return done or Reconciled("unclear", "unknown"), finding
         record = await asyncio.to_thread(self._store.job, job_id)
@@ -130,6 +133,15 @@ class Reconciler:
         self._patience[job.start] = _Patience(self._monotonic() + wait_s, wait_s)
         if before is None:
             log.warning("unresolved", job_id=job.job_id, by=resolver, why=finding.why, unblock=_UNBLOCK)
+
+
+def _in_time(job: Unknown, finding: Finding, resolver: str, after_s: float) -> Finding:
+    """Believe no early `not done` where a repeat does harm: a call under way may do its work after the answer."""
+    early = finding.known is Known.REPEATABLE and resolver == HttpResolver.name and job.effects is Effects.UNSAFE
+    if not early:
+        return finding
+    why = f"{finding.why}, but a call may be under way until it has been unknown for {after_s:g} s"
+    return Finding(Known.UNCLEAR, why, finding.times)
 
 
 _UNBLOCK = "`sluicegate queue reconcile JOB --outcome OUTCOME --as NAME --reason WHY`"

@@ -130,7 +130,7 @@ def finding_of(body: bytes) -> Finding:
     """Read an answer; what contradicts itself is unclear. Pure."""
     try:
         answer: object = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return Finding(Known.UNCLEAR, "its answer is not JSON")
     if not isinstance(answer, dict) or not isinstance(done := answer.get("done"), bool):
         return Finding(Known.UNCLEAR, "its answer does not say whether it was done")

@@ -15,6 +15,14 @@ local JOB_MOVES = {
 
 local FINAL = { succeeded = true, failed = true, expired = true }
 
+-- What a repeated call of a job's class does. Of a class that the contract declares no more nobody says so any more, and
+-- it may have been unsafe; sluicegate/job.py has the same.
+function J.effects(q, class)
+  local declared = q.s and q.s.classes[class]
+  if declared then return declared.effects end
+  return class == OTHER and 'keyed' or 'unsafe'
+end
+
 function J.key(q, id)
   return q.p .. 'job:' .. id
 end
@@ -135,14 +143,23 @@ function J.know_pair(q, class, cost)
 end
 
 -- Removal from a list is O(N): the head is near in admission order, and anywhere by deadline.
+local MOST_LISTED, MOST_PASSED = 20000, 100000
+
 function J.keeps_list(q)
-  return q.s.max_pending <= (q.s.dispatch == 'edf' and 2000 or 20000)
+  return q.s.max_pending <= (q.s.dispatch == 'edf' and 2000 or MOST_LISTED)
 end
 
--- Make the view for people again from the indexes, or take it away: another contract may keep it or not.
+-- How many jobs from anywhere in the list one call may take: a removal passes all that stand before its job.
+function J.removals(q)
+  local listed = J.keeps_list(q) and redis.call('LLEN', q.p .. 'queue:pending') or 0
+  return math.max(1, math.floor(MOST_PASSED / math.max(1, listed)))
+end
+
+-- Make the view for people again from the indexes, or take it away: another contract may keep it or not. Of more jobs
+-- than it may hold it is not made again, which would take seconds: it holds those that come from now on.
 function J.list_anew(q)
   redis.call('DEL', q.p .. 'queue:pending')
-  if not J.keeps_list(q) then return end
+  if not J.keeps_list(q) or F.backlog(q) > MOST_LISTED then return end
   local ready = {}
   for _, pair in ipairs(J.pairs(q)) do
     local flat = redis.call('ZRANGE', q.p .. 'queue:fifo:' .. pair.name, 0, -1, 'WITHSCORES')

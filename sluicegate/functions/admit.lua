@@ -80,7 +80,7 @@ local function kind_of(q, named, wished)
   local cost = none(wished) or (declared and declared.cost_class) or '-'
   local costly = q.s.cost_classes[cost]
   kind = { named = named, class = class, cost = cost, declared = declared, limits = class and classes[class],
-    costly = costly, unknown = not class or (cost ~= '-' and not costly), fresh = nil }
+    costly = costly, unknown = not class or wished == '-' or (cost ~= '-' and not costly), fresh = nil }
   q.admission.kinds[name] = kind
   return kind
 end

@@ -8,10 +8,10 @@ local MOST = 100
 local AHEAD = 16 -- how many of a pair are looked up at once
 
 local function hand(q, list, job, payload)
-  local class, n = q.s.classes[job.class], #list
-  list[n + 1], list[n + 2], list[n + 3], list[n + 4] = job.id, job.class, job.cost, job.deadline
+  local n = #list
+  list[n + 1], list[n + 2], list[n + 3], list[n + 4] = job.id, job.declared or job.class, job.cost, job.deadline
   list[n + 5], list[n + 6], list[n + 7], list[n + 8] = job.attempt, job.retries, digits(job.fence), job.epoch
-  list[n + 9], list[n + 10] = job.window, class and class.effects or 'keyed'
+  list[n + 9], list[n + 10] = job.window, J.effects(q, job.class)
   list[n + 11], list[n + 12] = job.canary or '', payload or ''
 end
 

@@ -164,7 +164,7 @@ function effects.rollback(q, g)
   return 'moved'
 end
 
--- Expire now, by deadline class, what could not be done after the recovery: at most 100 of a class a call.
+-- Expire now, by deadline class, what could not be done after the recovery: at most 100 a call.
 function effects.drain(q)
   local expired, more = J.expire_ready(q, q.now + q.a.keep_ms, 100, 'drain')
   q.answer.expired, q.answer.more = expired, more

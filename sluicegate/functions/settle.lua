@@ -25,20 +25,21 @@ local function with_request(lines, answer, request)
   return table.concat(kept, '\n')
 end
 
--- A late write is a suspected duplicate; confirmed only for an unsafe job that has run again.
+-- A late write is a suspected duplicate; confirmed only for an unsafe job that has run again, or once it has.
 -- A repeat of its request id counts once, too.
 local function stale(q, s, job)
+  -- A restore gives a new fence too, and starts nothing.
+  local ran_again = job and job.fence > (tonumber(s.fence) or 0) and job.restored_fence ~= digits(job.fence)
+  local done = job and s.outcome == 'succeeded' and J.effects(q, job.class) == 'unsafe'
   if job then
     if answer_before(job.late, s.request) then return 'stale', job.state end
-    redis.call('HSET', J.key(q, job.id), 'late', with_request(job.late, 'stale', s.request))
+    local kept_as = done and not ran_again and 'succeeded' or 'stale'
+    redis.call('HSET', J.key(q, job.id), 'late', with_request(job.late, kept_as, s.request))
   end
   count(q, 'stale_writes')
   put('XADD', q.p .. 'reconcile:log', 'MAXLEN', '~', '10000', '*', 'at', digits(q.now), 'kind', 'stale_write', 'job',
     s.id, 'fence', s.fence, 'current', job and digits(job.fence) or '', 'outcome', s.outcome, 'actor', s.worker)
-  local class = job and q.s.classes[job.class]
-  -- A restore gives a new fence too, and starts nothing.
-  local ran_again = job and job.fence > (tonumber(s.fence) or 0) and job.restored_fence ~= digits(job.fence)
-  if class and class.effects == 'unsafe' and ran_again and s.outcome == 'succeeded' then
+  if done and ran_again then
     J.confirm_duplicate(q, job.id, 'unsafe job ' .. job.id .. ' succeeded under an old fence after it had run again')
   end
   return 'stale', job and job.state or 'gone'
@@ -153,6 +154,9 @@ local function settle_one(q, s)
     state = settle_unknown(q, s, job)
   else
     state = settle_running(q, s, job)
+  end
+  if state == 'succeeded' and string.find('\n' .. (job.late or ''), '\nsucceeded ', 1, true) then
+    J.confirm_duplicate(q, job.id, 'unsafe job ' .. job.id .. ' succeeded after a success that came too late to count')
   end
   if state == 'succeeded' and not job.canary then
     local held_ms = was == 'running' and q.now - (tonumber(job.started_at) or q.now) or 0

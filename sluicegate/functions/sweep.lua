@@ -1,4 +1,5 @@
--- sweep {limit}: expire overdue ready and delayed jobs and find leases that ran out; at most `limit` (100) of each kind.
+-- sweep {limit}: expire overdue ready and delayed jobs and find leases that ran out; at most `limit` (100) of each kind, and
+-- fewer out of a long list.
 -- A running job is ended only by its worker or its lease. -> {expired = [event], lost = [event + state], more}
 
 local function expire_due(q, key, state, due, limit, cause, expired)
@@ -10,18 +11,18 @@ local function expire_due(q, key, state, due, limit, cause, expired)
       J.finish(q, job, 'expired', cause)
     end
   end
-  return #ids == limit
+  return #ids
 end
 
+-- End those whose deadline is before `due`, at most `limit` of them all. -> their events, whether there may be more
 function J.expire_ready(q, due, limit, cause)
-  local expired, more = {}, false
-  for _, pair in ipairs(J.pairs(q)) do
-    more = expire_due(q, q.p .. 'queue:ready:' .. pair.name, 'ready', '(' .. digits(due), limit, cause, expired) or more
+  local expired, left = {}, limit
+  local function expire(key, state)
+    if left > 0 then left = left - expire_due(q, key, state, '(' .. digits(due), left, cause, expired) end
   end
-  for _, class in ipairs(J.classes(q)) do
-    more = expire_due(q, q.p .. 'queue:delayed:' .. class, 'delayed', '(' .. digits(due), limit, cause, expired) or more
-  end
-  return expired, more
+  for _, pair in ipairs(J.pairs(q)) do expire(q.p .. 'queue:ready:' .. pair.name, 'ready') end
+  for _, class in ipairs(J.classes(q)) do expire(q.p .. 'queue:delayed:' .. class, 'delayed') end
+  return expired, left == 0
 end
 
 -- How many would be expired so, by class; nothing is touched.
@@ -71,10 +72,19 @@ local function check_running(q)
   for _, key in ipairs(indexes) do mend_running(q, key) end
 end
 
+-- Refusals lapse by themselves, and here their names go; after a night without a sweep there may be a million.
+local MOST_FORGOTTEN = 1000
+
+local function forget_refusals(q)
+  local key = q.p .. 'queue:refusals'
+  local lapsed = math.min(redis.call('ZCOUNT', key, '-inf', '(' .. digits(q.now)), MOST_FORGOTTEN)
+  if lapsed > 0 then redis.call('ZREMRANGEBYRANK', key, 0, lapsed - 1) end
+end
+
 function commands.sweep(q)
   if not q.s then return { expired = {}, lost = {}, more = false } end
   local limit = math.min(q.a.limit or 100, 100)
-  local expired, more = J.expire_ready(q, q.now + q.s.timings.margin_ms, limit, 'deadline')
+  local expired, more = J.expire_ready(q, q.now + q.s.timings.margin_ms, math.min(limit, J.removals(q)), 'deadline')
   check_running(q)
   local lost = {}
   local ids = redis.call('ZRANGEBYSCORE', q.p .. 'queue:leases', '-inf', q.now, 'LIMIT', 0, limit)
@@ -87,7 +97,7 @@ function commands.sweep(q)
       lost[#lost + 1] = event
     end
   end
-  redis.call('ZREMRANGEBYSCORE', q.p .. 'queue:refusals', '-inf', '(' .. digits(q.now))
+  forget_refusals(q)
   return { expired = expired, lost = lost, more = more or #ids == limit }
 end
 

@@ -8,13 +8,12 @@ function commands.unresolved(q)
   local flat = redis.call('ZRANGE', q.p .. 'queue:unknown', offset, last, 'WITHSCORES')
   local rows = {}
   for i = 1, #flat, 2 do
-    local row = P.row(q, flat[i])
-    if row and row.job.state == 'unknown' then
-      local job, ledger = row.job, row.ledger
-      local class = q.s and q.s.classes[job.class]
-      rows[#rows + 1] = { id = row.id, since = tonumber(flat[i + 1]), key = job.key, class = job.class,
-        fence = job.fence, effects = class and class.effects or 'keyed', confirmed = ledger.confirmed ~= nil,
-        intent_fence = ledger.fence or '', known_start = job.restored_fence ~= job.fence }
+    local job = J.read(q, flat[i])
+    if job and job.state == 'unknown' then
+      local fence = digits(job.fence)
+      rows[#rows + 1] = { id = job.id, since = tonumber(flat[i + 1]), key = job.id, class = job.class, fence = fence,
+        effects = J.effects(q, job.class), confirmed = job.confirmed ~= nil, intent_fence = job.intent_fence or '',
+        known_start = job.restored_fence ~= fence }
     end
   end
   return { now = q.now, rows = rows }

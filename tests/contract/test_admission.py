@@ -417,3 +417,10 @@ def test_a_refusal_stands_until_the_very_instant_at_which_it_comes_due(clocked: 
     assert (again.accepted, again.replayed, again.retry_after_s) == (False, True, 0.001)
     clocked.wait(1)
     assert clocked.submit(idempotency_key="k").accepted
+
+
+def test_no_caller_leaves_the_cost_class_of_its_class(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(cost_classes={"browser": {"max_pending": 1, "max_running": 1}})
+    queue.accepted("browse")
+    assert queue.submit("browse").reason == "browser_limit"
+    assert queue.submit("browse", cost_class="-").reason == "unknown_class"

@@ -252,3 +252,20 @@ def test_a_job_with_just_the_margin_left_is_started(clocked: ClockedQueue, short
     clocked.wait(1000 - round(clocked.contract.timings.margin_s * 1000) + short_of_it_ms)
     claimed = clocked.claim()
     assert (len(claimed.jobs), len(claimed.expired)) == (int(started), int(not started))
+
+
+def test_a_job_whose_class_is_declared_no_more_is_unsafe_to_repeat(queue: OpenQueue) -> None:
+    """Nobody says any more what a repeat of it does, and it may have been unsafe."""
+    job_id = queue.accepted("send-mail")
+    narrow = queue.contract.model_copy(
+        update={"classes": {name: one for name, one in queue.contract.classes.items() if name != "send-mail"}}
+    )
+    queue.store.apply_settings(narrow.for_redis(), narrow.digest(), "ada", "no more mail")
+    job = queue.claimed()
+    assert (job.job_id, job.effects) == (job_id, "unsafe")
+
+
+def test_a_job_of_a_class_that_is_not_declared_is_handed_out_under_its_own_name(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(strict_classes=False)
+    queue.accepted("no-such", deadline_s=30)
+    assert queue.claimed().job_class == "no-such"

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from sluicegate.job import CallKind, Job, Outcome
-from sluicegate.reconcile import Reconciled
+from sluicegate.reconcile import Reconciled, by_ledger
 from sluicegate.reconciler import Reconciler
 from sluicegate.resolvers import Finding, HttpResolver, Known, LedgerResolver, Unknown, finding_of
 from sluicegate.settings import ReconcileSettings
@@ -224,6 +224,7 @@ def test_the_provider_settles_what_the_ledger_can_not(
         (done_answer(done=True, effects=0), "its answer contradicts itself"),
         (done_answer(done=True, effects="many"), "its answer contradicts itself"),
         (lambda handler: handler.say(200, b'{"done": false}' + b" " * 70_000), "its answer is longer than 65536 bytes"),
+        (lambda handler: handler.say(200, b"[" * 60_000), "its answer is not JSON"),
         (hang, "no answer within 0.5 s"),
         (drip, "no answer within 0.5 s"),
         (drop, "no answer: RemoteProtocolError"),
@@ -325,6 +326,28 @@ def test_a_person_can_have_one_job_asked_about_now(queue: OpenQueue, provider: P
     assert asyncio.run(one.one("no-such", "ann"))[0] == Reconciled("gone", "gone")
     provider.answer = hang
     assert asyncio.run(one.one(other.job_id, "ann"))[0] == Reconciled("unclear", "unknown")
+
+
+def test_not_done_is_believed_early_only_where_a_repeat_is_safe(queue: OpenQueue, provider: Provider) -> None:
+    provider.answer = done_answer(done=False)
+    unsafe, keyed = unknown(queue), unknown(queue, "lint-fix")
+    early = reconciler(queue, provider, after_s=3600)
+    answer, finding = asyncio.run(early.one(unsafe.job_id, "ann"))
+    assert answer == Reconciled("unclear", "unknown")
+    assert finding is not None
+    assert finding.why.endswith("but a call may be under way until it has been unknown for 3600 s")
+    assert asyncio.run(early.one(keyed.job_id, "ann"))[0] == Reconciled("moved", "ready")
+    assert asyncio.run(reconciler(queue, provider).one(unsafe.job_id, "ann"))[0] == Reconciled("moved", "ready")
+
+
+def test_nobody_but_a_person_repeats_a_job_whose_class_is_declared_no_more(queue: OpenQueue) -> None:
+    job = unknown(queue, "send-mail")
+    narrow = queue.contract.model_copy(
+        update={"classes": {name: one for name, one in queue.contract.classes.items() if name != "send-mail"}}
+    )
+    queue.store.apply_settings(narrow.for_redis(), narrow.digest(), "ada", "no more mail")
+    assert turn(reconciler(queue)) == 0
+    assert by_ledger(queue.store, job.job_id) == Reconciled("moved", "blocked")
 
 
 def test_the_ledger_is_no_witness_for_what_a_snapshot_missed(queue: OpenQueue) -> None:

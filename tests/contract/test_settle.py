@@ -292,3 +292,42 @@ def test_a_settlement_on_a_server_without_a_queue_is_stale(redis_url: str) -> No
     assert (answer.answer, answer.state) == ("stale", "gone")
     with redis.Redis.from_url(redis_url) as client:
         assert client.dbsize() == 0
+
+
+def test_a_success_that_comes_too_late_is_remembered_until_the_unsafe_job_has_run_again(queue: OpenQueue) -> None:
+    old = queue.started("send-mail")
+    queue.settle(old, Outcome.UNKNOWN, kind=CallKind.TIMEOUT)
+    queue.store.reconcile(old.job_id, "retry", actor="ada", reason="nothing was sent", source="person")
+    late = queue.settlement(old, Outcome.SUCCEEDED, kind=CallKind.OK)
+    for _ in range(2):
+        assert (queue.store.settle(late).answer, queue.state(old.job_id)) == ("stale", "ready")
+    assert queue.store.observe().gate.duplicates_unacknowledged == 0, "it was done once so far"
+    again = queue.claimed(worker="w2")
+    assert queue.settle(again, Outcome.SUCCEEDED, kind=CallKind.OK, worker="w2").state == "succeeded"
+    assert queue.store.observe().gate.duplicates_unacknowledged == 1
+    (entry,) = queue.log("duplicate")
+    assert (entry["key"], entry["note"]) == (
+        old.job_id,
+        f"unsafe job {old.job_id} succeeded after a success that came too late to count",
+    )
+    assert queue.store.settle(late).answer == "stale"
+    assert queue.store.observe().gate.duplicates_unacknowledged == 1
+
+
+@pytest.mark.parametrize(
+    ("job_class", "late", "then"),
+    [
+        ("lint-fix", Outcome.SUCCEEDED, Outcome.SUCCEEDED),
+        ("send-mail", Outcome.FAILED, Outcome.SUCCEEDED),
+        ("send-mail", Outcome.SUCCEEDED, Outcome.FAILED),
+    ],
+)
+def test_only_two_successes_of_an_unsafe_job_are_a_duplicate(
+    queue: OpenQueue, job_class: str, late: Outcome, then: Outcome
+) -> None:
+    old = queue.started(job_class)
+    queue.settle(old, Outcome.UNKNOWN, kind=CallKind.TIMEOUT)
+    queue.store.reconcile(old.job_id, "retry", actor="ada", reason="nothing was sent", source="person")
+    assert queue.settle(old, late, kind=CallKind.OK).answer == "stale"
+    assert queue.settle(queue.claimed(), then, kind=CallKind.OK).answer == "ok"
+    assert queue.store.observe().gate.duplicates_unacknowledged == 0

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from sluicegate.job import CallKind, Outcome
 from sluicegate.store import Store
 from tests.function_values import value_of
-from tests.queues import ClockedQueue, OpenClockedFunction, OpenQueue, OpenQueueFunction
+from tests.queues import ClockedQueue, OpenClockedFunction, OpenQueue, OpenQueueFunction, contract_of
 
 
 def test_overdue_ready_and_delayed_jobs_expire_with_their_records(queue: OpenQueue) -> None:
@@ -154,3 +154,45 @@ def test_a_queue_that_was_never_opened_has_no_duplicate(redis_url: str) -> None:
     store.confirm_duplicate("k", actor="ada", note="two effects")
     assert store.reconcile_log() == ()
     store.close()
+
+
+def test_a_sweep_ends_no_more_jobs_than_its_limit_however_many_classes_they_are_of(clocked: ClockedQueue) -> None:
+    for _ in range(2):
+        clocked.settle(clocked.started(deadline_s=3), Outcome.RETRY, delay_ms=1000)
+    for job_class in ("lint-fix", "test-patch", "refactor-plan"):
+        clocked.producer.submit_many(clocked.producer.prepare(job_class, "{}", deadline_s=3) for _ in range(4))
+    clocked.wait(3000)
+    swept = [clocked.store.sweep(limit=5) for _ in range(4)]
+    assert [(len(one.expired), one.more) for one in swept] == [(5, True), (5, True), (4, False), (0, False)]
+
+
+def test_names_of_refusals_that_have_lapsed_go_in_parts(clocked: ClockedQueue) -> None:
+    now = clocked.clock.now_ms
+    clocked.client.zadd("queue:refusals", {f"k{number}": now - 1 for number in range(1500)} | {"live": now})
+    left = []
+    for _ in range(2):
+        clocked.store.sweep()
+        left.append(clocked.client.zcard("queue:refusals"))
+    assert left == [501, 1]
+    assert clocked.client.zrange("queue:refusals", 0, -1) == ["live"]
+
+
+def test_out_of_a_long_list_a_sweep_takes_fewer_at_once(open_clocked: OpenClockedFunction) -> None:
+    queue = open_clocked(max_pending=20_000)
+    for start in range(0, 2000, 100):
+        queue.producer.submit_many(queue.producer.prepare("refactor-plan", "{}") for _ in range(start, start + 100))
+    queue.producer.submit_many(queue.producer.prepare("lint-fix", "{}", deadline_s=3) for _ in range(60))
+    queue.wait(3000)
+    swept = [queue.store.sweep() for _ in range(2)]
+    assert [(len(one.expired), one.more) for one in swept] == [(48, True), (12, False)]
+
+
+def test_a_list_that_would_be_too_long_is_not_made_again(open_clocked: OpenClockedFunction) -> None:
+    queue = open_clocked(checked=False, max_pending=30_000)
+    for start in range(0, 20_100, 100):
+        queue.producer.submit_many(queue.producer.prepare("lint-fix", "{}") for _ in range(start, start + 100))
+    lower = contract_of(max_pending=20_000)
+    queue.store.apply_settings(lower.for_redis(), lower.digest(), "ada", "no more work")
+    assert queue.client.exists("queue:pending") == 0
+    assert len(queue.claim(slots=6).jobs) == 6
+    assert queue.store.sweep().expired == ()

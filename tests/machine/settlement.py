@@ -29,6 +29,8 @@ def settle(world: World, sent: Arguments, answer: Settled) -> None:
     _count_call(world, job, sent.get("call"))
     state = _settled(world, job, sent)
     world.settled[job_id, request] = state
+    if state == "succeeded" and job.late_success:
+        confirm_duplicate(world, job.key)
     if state == "succeeded" and not job.canary:
         world.done[world.bucket()] += 1
     if sent["outcome"] == "succeeded":
@@ -120,8 +122,12 @@ def _count_late(world: World, job: Job | None, sent: Arguments) -> None:
     unsafe = declared is not None and declared["effects"] == "unsafe"
     # A restore gives a new fence too, and starts nothing.
     ran_again = job is not None and job.fence > int(sent["fence"]) and job.restored_fence != job.fence
-    if job is not None and unsafe and ran_again and sent["outcome"] == "succeeded":
+    if job is None or not unsafe or sent["outcome"] != "succeeded":
+        return
+    if ran_again:
         confirm_duplicate(world, job.key)
+    else:
+        world.jobs[job.job_id] = replace(job, late_success=True)
 
 
 def confirm_duplicate(world: World, key: str) -> None:

@@ -48,6 +48,8 @@ class Job:
     ends_at: int = 0
     # The fence that a restore gave it: under that one it has not been started.
     restored_fence: int = 0
+    # Unsafe, and a success came too late to count, while it had not run again.
+    late_success: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +167,7 @@ def handed(world: World, job: Job) -> Handed:
     declared = world.declared(job.job_class)
     return Handed(
         job_id=job.job_id,
-        job_class=job.job_class,
+        job_class=job.declared or job.job_class,
         deadline_ms=job.deadline,
         attempt=job.attempt,
         retries_used=job.retries,

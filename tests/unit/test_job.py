@@ -19,6 +19,7 @@ from sluicegate.job import (
     Outcome,
     RetryRules,
     Settlement,
+    effects_of,
     settle_after,
 )
 
@@ -203,3 +204,19 @@ def test_what_was_not_executed_is_asked_ever_more_rarely_although_it_uses_no_ret
     # then it waits as long as after three retries
     assert settlement.outcome is Outcome.NOT_EXECUTED
     assert settlement.delay_s == pytest.approx(16)
+
+
+def test_a_wait_has_an_end_whatever_a_provider_asks_for() -> None:
+    asked = Call(CallKind.STATUS_5XX, 0.1, 503, retry_after_s=float("9" * 400))
+    assert settle_after(asked, job(Effects.KEYED), RULES, middle) == Settlement(Outcome.RETRY, 1e9)
+
+
+@pytest.mark.parametrize(
+    ("job_class", "effects"),
+    [("a", Effects.NONE), ("b", Effects.UNSAFE), ("other", Effects.KEYED), ("gone", Effects.UNSAFE)],
+)
+def test_what_a_repeat_does_says_the_contract_and_of_a_class_that_is_gone_nobody(
+    job_class: str, effects: Effects
+) -> None:
+    contract = {"classes": {"a": {"effects": "none"}, "b": {"effects": "unsafe"}}}
+    assert effects_of(contract, job_class) is effects
