@@ -128,7 +128,10 @@ class Attempt:
             return Call(CallKind.CANCELLED if self._cut else CallKind.TIMEOUT, took_s)
         error = task.exception()
         if error is None:
-            return task.result()
+            said: object = task.result()
+            if isinstance(said, Call) and isinstance(said.kind, CallKind):
+                return said
+            error = TypeError(f"it gave {said!r:.100}, which is no Call of a CallKind")
         # A handler's own fault, at an unknown point of its work: as ambiguous as a broken connection.
         self._with.log.error("handler_failed", job_id=self.job.job_id, attempt=self.job.attempt, error=repr(error))
         return Call(CallKind.DROPPED, took_s)

@@ -25,23 +25,30 @@ class Leases:
         self._desk = Desk(setting)
         self._log: FilteringBoundLogger = setting.log
         self._on_report = on_report
+        # All that take a slot, and of each job the newest.
+        self._running: set[Attempt] = set()
         self._attempts: dict[str, Attempt] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._report: StopReport | None = None
         self.freed = asyncio.Event()
 
     def __len__(self) -> int:
-        return len(self._attempts)
+        return len(self._running)
 
     def __contains__(self, job_id: str) -> bool:
         return job_id in self._attempts
 
     def start(self, job: Job, rules: WorkerRules) -> None:
-        """Begin the attempt of a job that was just claimed; one that is held already goes on."""
-        if job.job_id in self._attempts:
+        """Begin the attempt of a job that was just claimed; one under the same fence goes on.
+
+        One under an earlier fence has lost its lease, or is about to hear that it was settled.
+        """
+        held = self._attempts.get(job.job_id)
+        if held is not None and held.job.fence == job.fence:
             return
         attempt = Attempt(job, rules, self._setting, self._desk)
         self._attempts[job.job_id] = attempt
+        self._running.add(attempt)
         task = asyncio.ensure_future(self._run(attempt))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -56,13 +63,13 @@ class Leases:
         # A report that is not whole yet goes on: its leases are still held.
         before = self._report or StopReport(frozenset())
         self._report = replace(before, waiting=before.waiting | held)
-        for attempt in self._attempts.values():
+        for attempt in self._running:
             attempt.stop()
         self._say_if_whole()
 
     def cut_all(self) -> None:
         """End every attempt now."""
-        for attempt in self._attempts.values():
+        for attempt in self._running:
             attempt.cut_short()
 
     async def all_ended(self, within_s: float) -> bool:
@@ -83,11 +90,15 @@ class Leases:
         except Exception:  # noqa: BLE001 (one job's bug must not end the worker; its lease runs out and is found)
             self._log.exception("attempt_failed", job_id=attempt.job.job_id, attempt=attempt.job.attempt)
         finally:
-            self._end(attempt.job.job_id, ended)
+            self._end(attempt, ended)
 
-    def _end(self, job_id: str, ended: Ended) -> None:
-        del self._attempts[job_id]
+    def _end(self, attempt: Attempt, ended: Ended) -> None:
+        job_id = attempt.job.job_id
+        self._running.discard(attempt)
         self.freed.set()
+        if self._attempts.get(job_id) is not attempt:
+            return  # its lease was gone already; the newer one tells what becomes of the job
+        del self._attempts[job_id]
         if self._report is not None:
             self._report = self._report.after(job_id, ended)
             self._say_if_whole()

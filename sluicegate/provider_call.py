@@ -112,7 +112,7 @@ def parse_retry_after(value: str | None, now_s: Callable[[], float]) -> float | 
         return float(text)
     try:
         date = email.utils.parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return max(0.0, date.timestamp() - now_s())
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import re
 import secrets
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +20,7 @@ from structlog.typing import FilteringBoundLogger
 from sluicegate import __version__
 from sluicegate.attempt import CALL_GRACE_S, Setting, log_expired
 from sluicegate.clock import Clock, SystemClock
-from sluicegate.errors import StoreError
+from sluicegate.errors import StoreError, UsageError
 from sluicegate.gate import DrainState
 from sluicegate.gate_sentences import opening
 from sluicegate.leases import Leases
@@ -37,6 +38,7 @@ Point = Callable[[str], None]
 GATE_WATCH_S = 0.25
 _FIRST_BACKOFF_S = 0.1
 _REPORT_WITHIN_S = 5.0
+_LONGEST_NAME = 64
 # Threads for the loops' own store calls, beside one for each job.
 _SPARE_THREADS = 6
 
@@ -59,8 +61,11 @@ class Worker:
         clock: Clock | None = None,
         point: Point | None = None,
     ) -> None:
-        """`point` is told where the provider is, '' for where the settings say, whenever the gate has moved."""
-        self.worker_id = worker_id or f"worker-{secrets.token_hex(4)}"
+        """`point` is told where the provider is, '' for where the settings say, whenever the gate has moved.
+
+        Raises UsageError on a worker's id that is none.
+        """
+        self.worker_id = _checked_name(worker_id) if worker_id is not None else f"worker-{secrets.token_hex(4)}"
         self._settings = settings or WorkerSettings()
         self._store = store
         self._clock = clock or SystemClock()
@@ -226,3 +231,14 @@ class Worker:
             await self._link.until_answered(
                 _REPORT_WITHIN_S, self._store.hello, self.worker_id, __version__, report.line()
             )
+
+
+def _checked_name(worker_id: str) -> str:
+    """Check the name that stands in logs, in records and, a line each, in what a settlement was answered."""
+    if not re.fullmatch(rf"[!-~]{{1,{_LONGEST_NAME}}}", worker_id):
+        raise UsageError(
+            f"The worker's id {worker_id[:_LONGEST_NAME]!r} is not 1 to {_LONGEST_NAME} printable ASCII characters "
+            "without spaces.",
+            "Leave it out to get a random one.",
+        )
+    return worker_id

@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import redis
@@ -14,11 +15,15 @@ from structlog.typing import FilteringBoundLogger
 
 from sluicegate.attempt import Attempt, Desk, Setting
 from sluicegate.clock import SystemClock
-from sluicegate.job import Call, CallKind, Job
+from sluicegate.errors import UsageError
+from sluicegate.job import Call, CallKind, Job, Outcome
+from sluicegate.leases import Leases
 from sluicegate.queue_clock import QueueClock
 from sluicegate.stop_report import Ended
 from sluicegate.store_link import StoreLink
-from sluicegate.worker_rules import rules_of
+from sluicegate.thread_handler import ThreadHandler
+from sluicegate.worker import Worker
+from sluicegate.worker_rules import WorkerRules, rules_of
 from tests.lossy import LossyRelay
 from tests.queues import OpenQueue, OpenQueueFunction, contract_of, wait_until
 from tests.recovery import Recovery
@@ -432,15 +437,51 @@ def test_two_workers_share_the_jobs_and_none_is_done_twice(queue: OpenQueue) -> 
     assert sorted(calls) == sorted(ids)
 
 
-def attempt_of(queue: OpenQueue, job: Job, handler: Gatekeeper) -> Attempt:
-    """Give the attempt of a job that the test has claimed as w1."""
+def setting_of(queue: OpenQueue, handler: Gatekeeper) -> tuple[Setting, WorkerRules]:
+    """Give what the attempts of a worker w1 share, and the rules of its queue."""
     rules = rules_of(queue.store.settings())
     assert rules is not None
     clock = SystemClock()
     log: FilteringBoundLogger = structlog.get_logger("test")
     link = StoreLink(log, clock)
-    setting = Setting("w1", queue.store, link, handler, clock, QueueClock(clock), log, lambda: 0.5)
+    return Setting("w1", queue.store, link, handler, clock, QueueClock(clock), log, lambda: 0.5), rules
+
+
+def attempt_of(queue: OpenQueue, job: Job, handler: Gatekeeper) -> Attempt:
+    """Give the attempt of a job that the test has claimed as w1."""
+    setting, rules = setting_of(queue, handler)
     return Attempt(job, rules, setting, Desk(setting))
+
+
+def test_a_job_that_comes_again_while_its_attempt_before_still_hangs_is_begun_again(queue: OpenQueue) -> None:
+    job_id = queue.accepted("refactor-plan")
+    keeper = Gatekeeper()
+
+    async def twice() -> None:
+        setting, rules = setting_of(queue, keeper)
+        leases = Leases(setting, lambda report: None)
+        first = queue.claimed()
+        leases.start(first, rules)
+        await in_time(lambda: len(keeper.calls) == 1)
+        # It has lost its lease, somebody has looked, and the same worker has a slot free.
+        queue.settle(first, Outcome.UNKNOWN)
+        queue.store.reconcile(job_id, "retry", actor="ledger", reason="keyed", source="ledger")
+        again = queue.claimed()
+        leases.start(again, rules)
+        leases.start(again, rules)
+        await in_time(lambda: len(keeper.calls) == 2)
+        assert (leases.to_renew(), len(leases)) == ({job_id: again.fence}, 2)
+        keeper.let_go()
+        assert await leases.all_ended(10)
+        assert len(leases) == 0
+
+    asyncio.run(twice())
+    assert queue.state(job_id) == "succeeded"
+    assert queue.record(job_id)["attempt"] == "2"
+
+
+async def in_time(holds: Callable[[], bool]) -> None:
+    await asyncio.to_thread(wait_until, holds, "the call")
 
 
 def test_a_job_whose_gate_closed_after_its_claim_is_put_back_uncalled(queue: OpenQueue) -> None:
@@ -507,3 +548,75 @@ def test_a_worker_looks_where_the_provider_is_whenever_the_gate_has_moved(queue:
             back = order("hold", "")
         assert [seen.key for seen in second.calls] == [moved, kept]
         assert first.calls[-1].key == back
+
+
+@pytest.mark.parametrize("said", [None, "ok", Call("ok", 0.001, 200)])  # type: ignore[arg-type]  # as a hasty handler does
+def test_a_handler_that_says_nothing_of_use_is_an_ambiguous_end_too(open_queue: OpenQueueFunction, said: Any) -> None:
+    queue = open_queue(retry_budget=1)
+
+    async def handler(job: Job, timeout_s: float) -> Call:
+        return said  # type: ignore[no-any-return]  # as above
+
+    keyed, unsafe = queue.accepted(), queue.accepted("send-mail")
+    with RunningWorker(queue.url, handler) as worker:
+        ends(queue, keyed, "blocked")
+        ends(queue, unsafe, "unknown")
+        assert "which is no Call" in worker.said("handler_failed")[0]["error"]
+
+
+def test_a_retry_after_of_endless_digits_is_a_wait_like_any_other(queue: OpenQueue) -> None:
+    job_id = queue.accepted()
+    answer = Reply(503, {"Retry-After": "9" * 400})
+    with ScriptedProvider(lambda seen: answer) as provider, RunningWorker(queue.url, provider.url):
+        ends(queue, job_id, "expired")
+    assert queue.record(job_id)["cause"] == "no_time_for_retry"
+
+
+@pytest.mark.parametrize("worker_id", ["", "a b", "two\nlines", "w" * 65, "\udcff", "é"])
+def test_a_name_that_no_record_can_carry_is_refused(queue: OpenQueue, worker_id: str) -> None:
+    with pytest.raises(UsageError, match="is not 1 to 64 printable ASCII characters"):
+        Worker(queue.store, at_once, worker_id=worker_id)
+
+
+def test_work_in_a_thread_keeps_its_lease_while_its_worker_goes_on(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(lease_ms=600)
+
+    def work(job: Job, timeout_s: float) -> Call:
+        time.sleep(1.2)
+        return Call(CallKind.OK, 1.2, 200)
+
+    jobs = [queue.accepted() for _ in range(2)]
+    with RunningWorker(queue.url, ThreadHandler(work)) as worker:
+        for job_id in jobs:
+            ends(queue, job_id, "succeeded")
+        assert worker.said("lease_expired") == []
+
+
+def test_work_in_a_thread_that_does_not_keep_its_time_keeps_its_slot_and_its_late_word_counts(
+    open_queue: OpenQueueFunction,
+) -> None:
+    queue = open_queue(lease_ms=600, timings={"call_timeout_max_s": 0.3, "call_timeout_min_s": 0.2})
+    ends_now = threading.Event()
+
+    def work(job: Job, timeout_s: float) -> Call:
+        ends_now.wait(20)
+        return Call(CallKind.OK, 2.0, 200)
+
+    hung, waits = queue.accepted("send-mail"), queue.accepted("send-mail")
+    with RunningWorker(queue.url, ThreadHandler(work), max_inflight=1) as worker:
+        ends(queue, hung, "unknown")
+        assert (queue.state(waits), len(worker.said("lease_expired"))) == ("ready", 1)
+        ends_now.set()
+        ends(queue, hung, "succeeded")
+        ends(queue, waits, "succeeded")
+    assert [entry["job"] for entry in queue.log("late_worker")] == [hung]
+
+
+def test_work_in_a_thread_that_fails_is_an_ambiguous_end(queue: OpenQueue) -> None:
+    def work(job: Job, timeout_s: float) -> Call:
+        raise OSError("the vendor's client broke")
+
+    job_id = queue.accepted("send-mail")
+    with RunningWorker(queue.url, ThreadHandler(work)) as worker:
+        ends(queue, job_id, "unknown")
+        assert "the vendor's client broke" in worker.said("handler_failed")[0]["error"]

@@ -132,6 +132,7 @@ def test_only_200_is_done(status: int, kind: CallKind) -> None:
         ("1.5", None),
         ("²", None),
         ("", None),
+        ("Thu, 01 Jan 1970 00:16:50 +99999999999999", None),
     ],
 )
 def test_retry_after_is_seconds_or_a_date(value: str | None, seconds: float | None) -> None:
