@@ -15,6 +15,7 @@ from pydantic import Field, field_validator, model_validator
 from sluicegate.job import Effects
 from sluicegate.policy import Thresholds
 from sluicegate.section import NAME, Section, refuse_switches, seconds
+from sluicegate.submission import MAX_CLASS, MAX_PAYLOAD_BYTES
 from sluicegate.timings import Timings, check_pairs
 
 # The functions count in whole ms, and Redis takes no expiry of 0; far ahead, their instants are no exact numbers.
@@ -24,6 +25,7 @@ _LONGEST_S = 10 * 365 * 86_400
 MOST_RAMP_STEPS = 10
 # Beyond it counts in Redis, and instants made with it, are no exact numbers any more.
 _MOST = 10**12
+_LEAST_SHARE = 1e-6
 
 
 class Dispatch(StrEnum):
@@ -57,6 +59,18 @@ class ClassSettings(Section):
     canary: dict[str, Any] | None = Field(
         default=None, description="The harmless payload that proves the path; without one it proves nothing."
     )
+
+    @field_validator("canary")
+    @classmethod
+    def _check_canary(cls, payload: dict[str, Any] | None) -> dict[str, Any] | None:
+        try:
+            size = len(json.dumps(payload, allow_nan=False))
+        except (TypeError, ValueError) as error:
+            # YAML knows dates and more: in quotes they are text.
+            raise ValueError(f"canary is no JSON: {error}") from error
+        if size > MAX_PAYLOAD_BYTES:
+            raise ValueError(f"canary has {size} bytes as JSON, more than {MAX_PAYLOAD_BYTES}")
+        return payload
 
 
 class CostClassSettings(Section):
@@ -135,6 +149,8 @@ class Contract(Section):
         for name in names:
             if not _is_name(name):
                 raise ValueError(f"class {name!r} must match {NAME}")
+            if len(name) > MAX_CLASS:
+                raise ValueError(f"class {name[:MAX_CLASS]}… has {len(name)} characters, more than {MAX_CLASS}")
         if "other" in self.classes or "canary" in self.classes:
             raise ValueError("classes 'other' and 'canary' are reserved")
         for name, declared in self.classes.items():
@@ -204,7 +220,8 @@ class Contract(Section):
                 "cost_class": declared.cost_class or "-",
                 "max_pending": declared.max_pending or 0,
                 "max_running": declared.max_running or 0,
-                "share": round(declared.share / shares, 6),
+                # No class is without any: its wait would be no number.
+                "share": max(_LEAST_SHARE, round(declared.share / shares, 6)),
                 **_expected(declared),
                 "canary": _fingerprint(declared.canary),
                 "canary_max_latency_ms": round(self.canary_max_latency_s(name) * 1000),
@@ -282,7 +299,7 @@ def _check_counts(body: Mapping[str, Any], where: str = "") -> None:
         if isinstance(value, Mapping):
             _check_counts(value, f"{where}{name}.")
         elif isinstance(value, int | float) and value > _MOST:
-            raise ValueError(f"{where}{name} is {value:.3g}, more than {_MOST:.0e}")
+            raise ValueError(f"{where}{name} is {min(value, 10**308):.3g}, more than {_MOST:.0e}")
 
 
 def _check_thresholds(bounds: Thresholds) -> None:

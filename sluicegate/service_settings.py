@@ -18,8 +18,10 @@ from sluicegate.web.roles import Role
 class WorkerSettings(Section):
     """Set how one worker process pulls."""
 
-    max_inflight: int = Field(default=2, ge=1, description="Jobs at once in one worker.")
-    sweep_ms: int = Field(default=250, ge=10, description="How often a worker looks for overdue jobs and lost leases.")
+    max_inflight: int = Field(default=2, ge=1, le=10_000, description="Jobs at once in one worker.")
+    sweep_ms: int = Field(
+        default=250, ge=10, le=3_600_000, description="How often a worker looks for overdue jobs and lost leases."
+    )
     idle_wait_s: float = seconds(0.2, "How long an idle worker waits for the wake key at most.")
 
 

@@ -31,6 +31,7 @@ from sluicegate.service_settings import (
     WorkerSettings,
 )
 from sluicegate.timings import Timings
+from sluicegate.yaml_text import parsed
 
 # What makes up the settings is imported from here.
 __all__ = [
@@ -194,7 +195,7 @@ def _divide(body: dict[str, Any], factor: float) -> dict[str, Any]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        body = yaml.safe_load(path.read_text(encoding="utf-8"))
+        body = parsed(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise SettingsError(f"The settings file {path} cannot be read: {error.strerror}.", _LEAST) from error
     except RecursionError as error:

@@ -19,6 +19,7 @@ from pydantic import Field, ValidationError
 
 from sluicegate.errors import SettingsError
 from sluicegate.section import Section
+from sluicegate.yaml_text import parsed
 
 _GUIDE = "docs/guides/exporter.md shows a whole file."
 _BCRYPT = re.compile(r"\$2[aby]\$(0[4-9]|[12][0-9]|3[01])\$[./A-Za-z0-9]{53}")
@@ -127,7 +128,7 @@ OPEN = WebConfig(None, {}, ())
 def read(path: Path) -> WebConfig:
     """Read and check a web-config file; raises SettingsError, which repeats no value of it."""
     try:
-        body = yaml.safe_load(path.read_text(encoding="utf-8"))
+        body = parsed(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise SettingsError(f"The web configuration {path} cannot be read: {error.strerror}.", _GUIDE) from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:

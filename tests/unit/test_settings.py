@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -140,12 +141,22 @@ def test_an_empty_section_takes_the_environment(tmp_path: Path) -> None:
         ({"thresholds": {"recovered_slack_p10_seconds": 2e12}}, "recovered_slack_p10_seconds is 2e+12", "than 1e+12"),
         ({"thresholds": {"sample_min_calls": float("1e400")}}, "sample_min_calls inf", "finite number"),
         ({"max_running": 10**18}, "max_running is 1e+18", "more than 1e+12"),
+        ({"max_running": 10**400}, "max_running is 1e+308", "more than 1e+12"),
+        (
+            {"classes": {"a": {"deadline_s": 9, "canary": {"on": date(2026, 3, 1)}}}},
+            "canary",
+            "no JSON: Object of type",
+        ),
+        ({"classes": {"a": {"deadline_s": 9, "canary": {"x": float("nan")}}}}, "canary", "no JSON: Out of range"),
+        ({"classes": {"a": {"deadline_s": 9, "canary": {"x": "y" * 262_144}}}}, "canary", "more than 262144"),
         ({"classes": {"a": {"deadline_s": 9, "share": 1e300}}}, "classes.a.share is 1e+300", "more than 1e+12"),
         ({"cost_classes": {"gpu": {"max_running": 10**13}}}, "cost_classes.gpu.max_running is 1e+13", "than 1e+12"),
         ({"thresholds": {"sample_min_calls": True}}, "sample_min_calls is true", "no number"),
         ({"thresholds": {"reject_slack_p10_seconds": False}}, "reject_slack_p10_seconds is false", "no number"),
         ({"timings": {"tick_s": True}}, "tick_s is true", "no number"),
         ({"max_pending": True}, "max_pending is true", "no number"),
+        ({"classes": {"a" * 65: {"deadline_s": 9}}}, "has 65 characters", "more than 64"),
+        ({"cost_classes": {"a" * 65: {}}}, "has 65 characters", "more than 64"),
         ({"classes": {"a": {"deadline_s": True}}}, "deadline_s is true", "no number"),
     ],
 )
@@ -164,6 +175,8 @@ def test_a_bad_value_is_named_with_its_bound(fields: dict[str, Any], field: str,
     [
         ({"WORKER_MAX_INFLIGHT": "0"}, "WORKER_MAX_INFLIGHT: worker.max_inflight '0'", "greater than or equal to 1"),
         ({"WORKER_MAX_INFLIGHT": "two"}, "WORKER_MAX_INFLIGHT: worker.max_inflight 'two'", "valid integer"),
+        ({"WORKER_MAX_INFLIGHT": "10001"}, "WORKER_MAX_INFLIGHT: worker.max_inflight '10001'", "equal to 10000"),
+        ({"DEADLINE_SWEEP_MS": "3600001"}, "DEADLINE_SWEEP_MS: worker.sweep_ms '3600001'", "equal to 3600000"),
         ({"DEADLINE_SWEEP_MS": "9"}, "DEADLINE_SWEEP_MS: worker.sweep_ms '9'", "greater than or equal to 10"),
         ({"CANARY_REQUIRED_OK": "0"}, "CANARY_REQUIRED_OK: contract.canary_required_ok '0'", "equal to 1"),
         ({"DRAIN_PROVIDER_5XX_RATE": "5%"}, "DRAIN_PROVIDER_5XX_RATE: contract.thresholds", "valid number"),
@@ -184,6 +197,7 @@ def test_a_bad_variable_is_named(environment: dict[str, str], start: str, bound:
         ("", "is empty"),
         ("- a\n", "must hold a mapping, not list"),
         ("a: [\n", "is not valid YAML"),
+        ("contract: {classes: {a: {deadline_s: 9}, a: {deadline_s: 8}}}\n", "is not valid YAML"),
         ("queue: x\n", "contract is not valid: Field required"),
         ("contract:\n", "contract is not valid"),
         ("contract: 3\n", "contract 3 is not valid"),
@@ -424,3 +438,29 @@ def test_a_least_above_its_most_is_refused(least: str, most: str) -> None:
     body = {"contract": {"classes": {"a": {"deadline_s": 60}}, "timings": {least: 9.0, most: 8.0}}}
     with pytest.raises(SettingsError, match=f"{least} is 9, above {most} of 8"):
         parse(body, "a file")
+
+
+def test_the_least_share_is_one(tmp_path: Path) -> None:
+    uneven = contract(classes={"a": {"deadline_s": 9, "share": 1e-9}, "b": {"deadline_s": 9}})
+    assert {name: one["share"] for name, one in json.loads(uneven.for_redis())["classes"].items()} == {
+        "a": 1e-6,
+        "b": 1,
+    }
+
+
+def test_what_an_alias_repeats_and_what_a_merge_beats_is_no_key_twice(tmp_path: Path) -> None:
+    text = """
+        contract:
+          classes:
+            a: &usual {deadline_s: 9, share: 2}
+            b: &longer {<<: *usual, deadline_s: 90}
+            c: {<<: *longer, share: 1}
+            d: *longer
+    """
+    classes = load(written(tmp_path, text), {}).contract.classes
+    assert [(name, one.deadline_s, one.share) for name, one in classes.items()] == [
+        ("a", 9, 2),
+        ("b", 90, 2),
+        ("c", 90, 1),
+        ("d", 90, 2),
+    ]
