@@ -9,6 +9,8 @@ from typing import Annotated
 import typer
 
 from sluicegate.console import Actor, AsJson, Queue, RedisUrl, SettingsFile, Why, fail, opened, person, settings_of
+from sluicegate.errors import NoContract
+from sluicegate.gate_sentences import opening
 from sluicegate.restore import Wish, restore
 from sluicegate.restore_sentences import refused_said, restored_body, restored_lines, written_body, written_lines
 from sluicegate.snapshot import write_snapshot
@@ -29,6 +31,10 @@ def snapshot(
             written = write_snapshot(store, file, moving=True)
         except OSError as error:
             raise fail(f"The snapshot {file} cannot be written: {error.strerror}.") from error
+        except NoContract as error:
+            raise fail(
+                str(error), f"Another queue may be meant (--queue NAME); else `{opening(store.observe())}`."
+            ) from error
     if as_json:
         typer.echo(json.dumps(written_body(file, written)))
         return

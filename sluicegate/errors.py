@@ -8,6 +8,7 @@
     ├── GrafanaFailed         a Grafana did not take what it was sent
     ├── NeverStill            jobs moved for as long as a snapshot was tried
     ├── SnapshotBusy          another process writes the same snapshot
+    ├── NoContract            the queue that a snapshot was asked of is not open, or lost its settings
     └── StoreError            the queue's server did not do what was asked
         ├── StoreUnavailable  no answer in time, refused, loading, or the connection broke: the outcome is not known
         └── StoreRejected     the server answered with an error (no permission, out of memory, wrong type)
@@ -58,6 +59,10 @@ class NeverStill(SluicegateError):
 
 class SnapshotBusy(SluicegateError):
     """Say that another process is writing the file; it is waited for, or takes another name."""
+
+
+class NoContract(SluicegateError):
+    """Say that the queue holds no contract: a file of it would look like a snapshot, and could never be restored."""
 
 
 class StoreError(SluicegateError):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sluicegate.keys import Keys
 from sluicegate.snapshot_lines import Header
 from sluicegate.snapshot_reading import Content, SnapshotReader
 from sluicegate.store import Store
@@ -102,6 +103,7 @@ def _beginning(wish: Wish, header: Header, content: Content) -> Arguments:
         "acknowledged": header.acknowledged,
         "kill": header.kill,
         "endpoint": header.endpoint,
+        "prefix": Keys.for_queue(header.queue).prefix,
     }
 
 

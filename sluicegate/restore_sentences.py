@@ -52,11 +52,13 @@ def restored_lines(queue: str, wish: Wish, result: Restored) -> Iterator[str]:
     verb = "would come back" if wish.dry_run else "are back"
     yield f"{result.jobs} jobs of {_instant(header.at_ms)} {verb} in queue {queue}: {states}."
     yield f"{counts['refusal']} refusals {verb}; {counts['kept']} were there already, {counts['lapsed']} have lapsed."
+    if header.queue != queue:
+        yield f"The snapshot was taken of queue {header.queue}."
     if not result.content.still:
         yield "The snapshot was taken while jobs moved: it is not of one instant."
     if result.answer != "clean" and header.digest != result.digest:
         yield f"The queue's own contract {result.digest} stays in force, not the snapshot's {header.digest}."
-    unsafe = result.content.counts.of(_PENDING, header.unsafe_classes)
+    unsafe = result.content.counts.of(_PENDING, header.unsafe_of(result.content.counts.classes))
     if unsafe and not wish.suspect_unsafe:
         yield (
             f"{unsafe} pending jobs in it are unsafe to repeat: if they ran after the snapshot, they will run again "
@@ -86,13 +88,17 @@ def refused_said(queue: str, result: Restored) -> Said:
             f"The gate of queue {queue} can't be read.",
             "`sluicegate gate drain --as NAME --reason WHY` makes it whole, closed and pinned.",
         ),
+        "other_queue": (
+            f"The snapshot is of queue {result.header.queue}, and queue {queue} lives: their jobs are not to be mixed.",
+            f"Name the queue that it is of: `--queue {result.header.queue}`.",
+        ),
         "run_live": (
             f"Run {result.why} is live in queue {queue}.",
             "`sluicegate automation abort --as NAME --reason WHY` ends it.",
         ),
         "undeclared": (
             f"The snapshot holds jobs of `{result.why}`, which the contract of queue {queue} does not declare.",
-            f"Declare it, then `{QUEUE_APPLY}`: no worker would pull these jobs.",
+            f"Declare it, then `{QUEUE_APPLY}`: else nobody knows its limits, nor what a repeat of its jobs does.",
         ),
         "too_old": (
             f"Which jobs of {_instant(result.header.at_ms)} ran since can't be told: queue {queue} has forgotten them.",

@@ -20,13 +20,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from sluicegate.errors import NeverStill
+from sluicegate.errors import NeverStill, NoContract
 from sluicegate.job import FINAL_STATES
 from sluicegate.replies import rows
 from sluicegate.snapshot_file import FORMAT, LineKind, SnapshotWriter, Written
 from sluicegate.store import Store
 
-_BATCH = 100
 _LOOKS = 10
 
 Row = Mapping[str, Any]
@@ -75,16 +74,22 @@ class Index:
 def write_snapshot(store: Store, path: Path, *, moving: bool = False) -> Written:
     """Write the queue to `path`, which appears under its name only when it is whole.
 
-    Raises OSError, StoreError, and NeverStill where jobs move in every look, unless `moving` takes that as well.
+    Raises OSError, StoreError, NoContract, and NeverStill where jobs move in every look, unless `moving` takes that as
+    well.
     """
     with ExitStack() as stack:
         writer = stack.enter_context(SnapshotWriter(path))
         index = Index(stack.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8", dir=path.parent)))
         head = store.snapshot_head()
+        if not head["contract"]:
+            raise NoContract(
+                f"Queue {store.queue} has no contract: it is not open here, or has lost it. "
+                "Without one no snapshot of it can be restored."
+            )
         containers = sorted(head["containers"])
         writer.write(LineKind.HEADER, _header(store.queue, head))
         written = _write_jobs(store, writer, containers, index)
-        corrections, until_ms, still = _corrected(store, containers, index, moving=moving)
+        corrections, until_ms, still = _corrected(store, set(containers), index, moving=moving)
         for job_id, row in sorted(corrections.items()):
             writer.write(LineKind.CORRECTION, {"id": job_id, "row": row})
         if corrections:
@@ -124,14 +129,16 @@ def _write_jobs(store: Store, writer: SnapshotWriter, containers: Iterable[str],
     return count
 
 
-def _corrected(store: Store, containers: list[str], index: Index, *, moving: bool) -> tuple[Corrections, int, bool]:
+def _corrected(store: Store, containers: set[str], index: Index, *, moving: bool) -> tuple[Corrections, int, bool]:
     """Read anew what moved until a walk is still; gives what was read, when the last walk began, and whether it was."""
     corrections: Corrections = {}
     for _ in range(_LOOKS):
-        began_ms = int(store.snapshot_head()["at"])
-        changed = _changed(store, containers, index, corrections)
+        head = store.snapshot_head()
+        # The first job of a class has a container that was not there at the look before.
+        containers |= head["containers"].keys()
+        changed = _changed(store, sorted(containers), index, corrections)
         if not changed:
-            return corrections, began_ms, True
+            return corrections, int(head["at"]), True
         corrections.update(_records(store, changed))
     if not moving:
         raise NeverStill(f"jobs moved in each of {_LOOKS} looks, {len(changed)} of them in the last")
@@ -173,11 +180,9 @@ def _now(store: Store, container: str) -> Iterator[Place]:
 
 def _records(store: Store, wanted: set[str]) -> Corrections:
     found: Corrections = dict.fromkeys(wanted)
-    ordered = sorted(wanted)
-    for start in range(0, len(ordered), _BATCH):
-        for row in rows(store.records(ordered[start : start + _BATCH]), "jobs"):
-            if row["job"]["state"] not in FINAL_STATES and not row["job"].get("canary"):
-                found[row["id"]] = row
+    for row in rows(store.records(sorted(wanted)), "jobs"):
+        if row["job"]["state"] not in FINAL_STATES and not row["job"].get("canary"):
+            found[row["id"]] = row
     return found
 
 

@@ -7,6 +7,7 @@ level it costs less than half of what reading a job from Redis costs, and leaves
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import gzip
 import hashlib
@@ -71,8 +72,11 @@ class SnapshotWriter:
 
     def __enter__(self) -> Self:
         """Open the hidden file; raises OSError, and SnapshotBusy while another process writes it."""
+        if self._path.exists() and not self._path.is_file():
+            # It would be replaced: /dev/null, of all files.
+            raise FileExistsError(errno.EEXIST, "it is there, and no plain file")
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self._partial, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(self._partial, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         self._raw = os.fdopen(descriptor, "wb", buffering=1 << 18)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sluicegate.job import FINAL_STATES, JobState
+from sluicegate.job import FINAL_STATES, Effects, JobState, effects_of
 from sluicegate.snapshot_file import FORMAT, LineKind
 
 Row = Mapping[str, Any]
@@ -40,11 +40,10 @@ class Header:
     kill: str
     endpoint: Mapping[str, str]
 
-    @property
-    def unsafe_classes(self) -> frozenset[str]:
-        """Give the classes whose jobs must not be repeated by themselves."""
-        classes = json.loads(self.contract)["classes"]
-        return frozenset(name for name, declared in classes.items() if declared.get("effects") == "unsafe")
+    def unsafe_of(self, names: Iterable[str]) -> frozenset[str]:
+        """Give those of some classes whose jobs must not be repeated by themselves."""
+        contract = json.loads(self.contract)
+        return frozenset(name for name in names if effects_of(contract, name) is Effects.UNSAFE)
 
 
 @dataclass(slots=True)
@@ -111,7 +110,7 @@ def header_of(body: Row) -> Header:
 def _check_contract(text: str) -> None:
     try:
         contract = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise NotRight("holds no contract: the queue was not open, or its settings were lost") from error
     missing = [
         name for name in _TABLES if not isinstance(contract, dict) or not isinstance(contract.get(name), dict | list)

@@ -152,9 +152,9 @@ class SnapshotReader:
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
         """Give the numbered lines from the start; what gzip finds wrong is refused here."""
-        self._raw.seek(0)
         number = 0
         try:
+            self._raw.seek(0)
             with gzip.GzipFile(fileobj=self._raw, mode="rb") as file:
                 while line := file.readline(_LONGEST_LINE):
                     number += 1
@@ -170,7 +170,7 @@ class SnapshotReader:
         try:
             body = cast("object", _decode(line.decode()))
             kind = _KINDS[body["kind"]] if isinstance(body, dict) else None
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise self._refused("has a line that is none of a snapshot", number) from error
         if kind is None or not isinstance(body, dict):
             raise self._refused("has a line that is none of a snapshot", number)

@@ -18,6 +18,8 @@ from sluicegate.telemetry import Telemetry
 
 # A queue without stored settings names no time to come back; this is the default of closed_retry_s.
 _CLOSED_RETRY_S = 30.0
+# Records that a call is asked for.
+_MOST_RECORDS = 100
 
 
 class Store(Calls):
@@ -380,8 +382,15 @@ class Store(Calls):
         return self._call("snapshot_refusals", _ranged(after, horizon=horizon_ms))
 
     def records(self, ids: Sequence[str]) -> Mapping[str, Any]:
-        """Give the records of at most 100 jobs, in whatever state they are."""
-        return self._call("records", {"ids": list(ids)})
+        """Give the records of jobs, in whatever state they are, in as many calls as their payloads need."""
+        jobs: list[Any] = []
+        left = list(ids)
+        while left:
+            body = self._call("records", {"ids": left[:_MOST_RECORDS]})
+            jobs += replies.rows(body, "jobs")
+            # A library from before the bound on payloads has looked at all of them.
+            left = left[int(body.get("looked", _MOST_RECORDS)) :]
+        return {"jobs": jobs}
 
     def restore_begin(self, arguments: Arguments) -> Mapping[str, Any]:
         """Close the gate and mark it as restoring (see restore.lua), on a server that may not know the library yet."""

@@ -58,19 +58,24 @@ end
 -- Where a job goes: nobody knows what became of one that ran. suspect: nor of a pending one that is unsafe to repeat.
 local function state_again(q, job, suspect)
   if job.state == 'running' then return 'unknown' end
-  local class = q.s.classes[job.class]
   local pending = job.state == 'ready' or job.state == 'delayed'
-  if suspect and pending and class and class.effects == 'unsafe' then return 'unknown' end
+  if suspect and pending and J.effects(q, job.class) == 'unsafe' then return 'unknown' end
   return job.state
 end
 
--- Put a job back under a new fence; what is there stays. dry: only say so.
+-- Put a job back under a new fence; a job that is there stays. A refusal gives way: its caller was told to come back, and
+-- somebody else that the job is accepted. dry: only say so.
 -- -> kept | the state it came back in
 function P.put_back(q, row, suspect, dry)
   local id, job, p = row.id, row.job, q.p
-  if redis.call('EXISTS', J.key(q, id)) == 1 then return 'kept' end
+  local refused = redis.pcall('HGET', J.key(q, id), 'state') == 'refused'
+  if not refused and redis.call('EXISTS', J.key(q, id)) == 1 then return 'kept' end
   local state = state_again(q, job, suspect)
   if dry then return state end
+  if refused then
+    redis.call('DEL', J.key(q, id))
+    index(q, 'ZREM', p .. 'queue:refusals', id)
+  end
   local class, was = job.class, job.state
   local fence = digits(math.max((tonumber(job.fence) or 0) + 1, q.us))
   if state ~= was then job.cause = 'restored' end

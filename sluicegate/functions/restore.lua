@@ -1,7 +1,8 @@
 -- Restoring a snapshot: begin closes the gate and marks it, parts put back what is not there, end takes the mark away.
 -- As long as the mark is there, nobody opens the gate (order.lua, run.lua). Each call may be repeated.
 
--- The first class or cost class of the file that the contract in force does not declare: no worker would pull its jobs.
+-- The first class or cost class of the file that the contract in force does not declare: its jobs would run without a
+-- limit, and nobody could tell what a repeat of them does.
 local function undeclared(q, classes, costs)
   for _, class in ipairs(classes) do
     if not q.s.classes[class] and (q.s.strict_classes or class ~= 'other') then return class end
@@ -23,6 +24,7 @@ local function restore_refusal(q, g)
     return found and { answer = 'not_empty', why = found } or nil
   end
   if not G.readable(g) then return { answer = 'unreadable' } end
+  if a.prefix and a.prefix ~= q.p and g.restoring ~= a.restore then return { answer = 'other_queue' } end
   if g.run then return { answer = 'run_live', why = g.run.id } end
   local missing = undeclared(q, a.classes, a.costs)
   if missing then return { answer = 'undeclared', why = missing } end
@@ -45,9 +47,11 @@ local function open_for_restore(q, g)
 end
 
 -- restore_begin {restore, actor, reason, take_over, dry, at, epoch, contract, digest, classes, costs, confirmed,
--- acknowledged, kill, endpoint}: close the gate, pin it `restored` and mark it as restoring. On a server without the queue
--- its contract comes from the snapshot; where the queue lives, its own stays in force. dry: only say what would be done.
--- -> {answer = clean | live | resumed | other | not_empty | unreadable | run_live | undeclared | too_old, why, digest}
+-- acknowledged, kill, endpoint, prefix}: close the gate, pin it `restored` and mark it as restoring. On a server without the
+-- queue its contract comes from the snapshot; where the queue lives, its own stays in force, and the snapshot is one of it:
+-- prefix is that of the queue it was taken of. dry: only say what would be done.
+-- -> {answer = clean | live | resumed | other | not_empty | unreadable | other_queue | run_live | undeclared | too_old, why,
+-- digest}
 function commands.restore_begin(q)
   local g, a = G.read(q), q.a
   local refusal = restore_refusal(q, g)

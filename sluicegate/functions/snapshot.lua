@@ -20,13 +20,10 @@ function commands.snapshot(q)
   local body = { at = q.now, epoch = digits(g.epoch), drain_state = G.effective(g), pin = G.effective_pin(g) or '',
     digest = q.digest or '', contract = redis.call('HGET', q.p .. 'queue:settings', 'contract') or '',
     confirmed = g.confirmed, acknowledged = g.acknowledged, kill = text_of(q.p .. 'kill') or '',
-    endpoint = hash_of(q.p .. 'control:endpoint'), containers = {}, horizon = q.now }
+    endpoint = hash_of(q.p .. 'control:endpoint'), containers = {} }
   for _, name in ipairs(container_names(q)) do body.containers[name] = redis.call('ZCARD', q.p .. name) end
-  if q.s then
-    local t = q.s.timings
-    body.horizon = q.now + math.max(t.overloaded_retry_ms, t.class_limit_retry_ms, t.closed_retry_ms)
-      + t.refusal_retention_ms
-  end
+  local last = redis.call('ZRANGE', q.p .. 'queue:refusals', '0', '0', 'REV', 'WITHSCORES')
+  body.horizon = math.max(q.now, tonumber(last[2]) or 0)
   return body
 end
 readonly.snapshot = true
@@ -108,17 +105,21 @@ function commands.snapshot_refusals(q)
 end
 readonly.snapshot_refusals = true
 
--- records {ids}: the records of at most 100 jobs in any state, each with its version, its decision and its ledger entry.
--- Read-only. -> {jobs = [{id, job, payload, decision, ledger, version, score}]}; a final one has no score
+-- records {ids}: the records of the first of at most 100 jobs in any state, each with its version, its decision and its
+-- ledger entry; of large payloads a call gives fewer. Read-only.
+-- -> {jobs = [{id, job, payload, decision, ledger, version, score}], looked = how many ids that is of}; a final one has no
+-- score
 function commands.records(q)
-  local jobs = {}
+  local jobs, looked, bytes = {}, 0, 0
   for _, id in ipairs(q.a.ids) do
     local row = P.row(q, id)
+    looked = looked + 1
     if row then
-      row.score = P.score(q, row)
+      row.score, bytes = P.score(q, row), bytes + #row.payload
       jobs[#jobs + 1] = row
     end
+    if bytes >= BYTES_A_CALL then break end
   end
-  return { jobs = jobs }
+  return { jobs = jobs, looked = looked }
 end
 readonly.records = true

@@ -130,7 +130,7 @@ def test_nobody_knows_what_became_of_one_that_ran(client: Any) -> None:
 @pytest.mark.parametrize("job_class", ["safe", "unsafe", "undeclared"])
 @pytest.mark.parametrize("suspect", [True, False])
 def test_only_a_pending_unsafe_job_is_suspect(client: Any, state: str, job_class: str, suspect: bool) -> None:
-    doubtful = suspect and job_class == "unsafe" and state != "blocked"
+    doubtful = suspect and job_class != "safe" and state != "blocked"
     assert put_back(client, state, job_class, suspect=suspect) == ("unknown" if doubtful else state)
 
 

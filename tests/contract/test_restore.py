@@ -343,6 +343,11 @@ def test_a_plain_file_or_none_is_refused(kept: OpenQueue, path: Path) -> None:
     path.write_text("{}\n", encoding="utf-8")
     with pytest.raises(SnapshotRefused, match="is no gzip file or was altered"):
         put_back(kept.store, path)
+    reading, writing = os.pipe()
+    with pytest.raises(SnapshotRefused, match="is no gzip file or was altered: "):
+        put_back(kept.store, Path(f"/proc/self/fd/{reading}"))
+    os.close(reading)
+    os.close(writing)
 
 
 def test_a_live_run_an_old_file_and_an_undeclared_class_are_refused(
@@ -468,3 +473,54 @@ def test_a_named_queue_is_restored_under_its_own_name(kept: OpenQueue, path: Pat
     assert record["job"]["state"] == "unknown"
     assert kept.state(job.job_id) == "running"
     store.close()
+
+
+def test_a_refusal_given_since_gives_way_to_the_job_that_was_accepted_before(
+    kept: OpenQueue, path: Path, fresh: Callable[[], Store]
+) -> None:
+    job_id = kept.accepted(idempotency_key="k1")
+    write_snapshot(kept.store, path)
+    store = fresh()
+    assert store.init_queue(kept.contract.for_redis(), kept.contract.digest(), "bob", "too early").answer == "moved"
+    store.order("reject", "bob", "what was there before?")
+    assert kept.submit(idempotency_key="k1").reason == "admission_closed"
+    assert put_back(store, path, dry_run=True).counts == {"ready": 1}
+    assert kept.submit(idempotency_key="k1").reason == "admission_closed"
+    assert put_back(store, path).counts == {"ready": 1}
+    assert (kept.state(job_id), kept.client.zscore("queue:refusals", job_id)) == ("ready", None)
+    again = kept.submit(idempotency_key="k1")
+    assert (again.accepted, again.replayed) == (True, True)
+
+
+def test_the_jobs_of_one_queue_are_not_mixed_into_another_that_lives(
+    kept: OpenQueue, path: Path, fresh: Callable[[], Store]
+) -> None:
+    kept.accepted()
+    write_snapshot(kept.store, path)
+    fresh()
+    other = Store.connect(kept.url, "second")
+    other.init_queue(kept.contract.for_redis(), kept.contract.digest(), "bob", "another queue")
+    before = other.observe().gate.epoch, kept.client.dbsize()
+    refused = put_back(other, path)
+    assert (refused.answer, refused.header.queue) == ("other_queue", "default")
+    assert (other.observe().gate.epoch, kept.client.dbsize()) == before
+    other.close()
+
+
+def test_a_restore_under_another_name_that_was_cut_short_is_completed(
+    kept: OpenQueue, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept.accepted()
+    write_snapshot(kept.store, path)
+    second = Store.connect(kept.url, "second")
+
+    def dies(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(second, "restore", dies)
+        with pytest.raises(KeyboardInterrupt):
+            put_back(second, path)
+    resumed = put_back(second, path)
+    assert (resumed.answer, resumed.jobs) == ("resumed", 1)
+    second.close()

@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from sluicegate.errors import NeverStill, SnapshotBusy
+from sluicegate.errors import NeverStill, NoContract, SnapshotBusy
+from sluicegate.functions import function_name
 from sluicegate.job import Outcome
 from sluicegate.replies import Values
 from sluicegate.snapshot import write_snapshot
@@ -291,3 +292,62 @@ def test_memory_grows_neither_with_the_queue_nor_with_the_file(open_queue: OpenQ
     few, many = peaks(0, 400), peaks(400, 1600)
     assert many[0] < 1.5 * few[0]
     assert many[1] < 1.5 * few[1]
+
+
+def test_the_first_job_of_a_class_that_comes_meanwhile_is_there(queue: OpenQueue, tmp_path: Path) -> None:
+    class Admitting(SpyingStore):
+        def between(self) -> None:
+            super().between()
+            if self.calls == 1:
+                queue.accepted("browse", job_id="first-of-its-class")
+
+    queue.accepted(job_id="before")
+    path = tmp_path / "snapshot.jsonl.gz"
+    written = write_snapshot(Admitting(queue), path)
+    assert (written.still, set(jobs_of(path))) == (True, {"before", "first-of-its-class"})
+
+
+def test_records_read_again_are_no_larger_calls(queue: OpenQueue) -> None:
+    ids = [queue.accepted(payload=json.dumps({"n": number, "text": "x" * 100_000})) for number in range(12)]
+    assert [row["id"] for row in queue.store.records([*ids, "gone"])["jobs"]] == ids
+    asked = ("control:gate", "", "0", json.dumps({"ids": ids}))
+    answer = queue.client.execute_command("FCALL", function_name("records"), 1, *asked)
+    assert len(json.loads(answer)["jobs"]) == json.loads(answer)["looked"] == 3
+
+
+def test_a_refusal_that_an_earlier_contract_keeps_for_longer_is_there(kept: OpenQueue, tmp_path: Path) -> None:
+    short = kept.contract.model_copy(
+        update={"timings": kept.contract.timings.model_copy(update={"refusal_retention_s": 0.5})}
+    )
+    kept.store.apply_settings(short.for_redis(), short.digest(), "ada", "kept for too long")
+    path = tmp_path / "snapshot.jsonl.gz"
+    assert write_snapshot(kept.store, path).refusals == 121
+    kept.store.apply_settings(kept.contract.for_redis(), kept.contract.digest(), "ada", "as before")
+
+
+def test_of_a_queue_without_a_contract_there_is_no_file(kept: OpenQueue, tmp_path: Path) -> None:
+    never = Store.connect(kept.url, "never-opened")
+    with pytest.raises(NoContract, match="Queue never-opened has no contract"):
+        write_snapshot(never, tmp_path / "snapshot.jsonl.gz")
+    never.close()
+    contract = kept.client.hgetall("queue:settings")
+    kept.client.delete("queue:settings")
+    with pytest.raises(NoContract):
+        write_snapshot(kept.store, tmp_path / "snapshot.jsonl.gz")
+    assert os.listdir(tmp_path) == []
+    kept.client.hset("queue:settings", mapping=contract)
+
+
+def test_what_is_no_plain_file_is_neither_replaced_nor_followed(kept: OpenQueue, tmp_path: Path) -> None:
+    device, folder, partial = tmp_path / "device", tmp_path / "folder", tmp_path / ".s.partial"
+    os.mkfifo(device)
+    folder.mkdir()
+    precious = tmp_path / "precious"
+    precious.write_text("kept", encoding="utf-8")
+    partial.symlink_to(precious)
+    for path in (device, folder):
+        with pytest.raises(FileExistsError, match="no plain file"):
+            write_snapshot(kept.store, path)
+    with pytest.raises(OSError, match="symbolic links"):
+        write_snapshot(kept.store, tmp_path / "s")
+    assert (device.is_fifo(), precious.read_text(encoding="utf-8")) == (True, "kept")
