@@ -27,9 +27,9 @@ from sluicegate.console import (
     person,
     settings_of,
 )
-from sluicegate.errors import SluicegateError, StoreError
+from sluicegate.errors import SluicegateError, StoreError, StoreUnavailable, UsageError
 from sluicegate.producer import Producer
-from sluicegate.queue_sentences import decision_sentence, job_lines
+from sluicegate.queue_sentences import decision_sentence, job_lines, unanswered_sentence
 from sluicegate.queue_stats import stats_json, stats_text
 from sluicegate.queue_watch import ANEW, looks
 from sluicegate.redis_address import ELSEWHERE, place
@@ -42,6 +42,9 @@ app = command_line(
     "Open a queue, apply its contract, submit to it and look into it.",
     'sluicegate queue init --settings sluicegate.yaml --as ann --reason "first queue"',
 )
+
+# A day between two looks is no watching any more.
+_LONGEST_PAUSE_S = 86_400.0
 
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="The job's id.")]
 
@@ -130,6 +133,8 @@ def stats(
     queue: Queue = None,
 ) -> None:
     """Show how close the jobs are to their deadlines, by state and class: the figures that the exporter shows."""
+    if not every <= _LONGEST_PAUSE_S:
+        raise UsageError(f"--every is {every:g} s, not 0.1 to {_LONGEST_PAUSE_S:g} s.")
     loaded = settings_of(settings, redis_url, queue)
     shown = stats_json if as_json else stats_text
     with opened(loaded, read_only=True) as store:
@@ -160,7 +165,13 @@ def submit(
 ) -> None:
     """Ask for a job; exit 1 where it is refused. The same key again gives the same answer."""
     with opened(settings_of(settings, redis_url, queue)) as store:
-        decision = Producer(store).submit(job_class, payload, idempotency_key=key, deadline_s=deadline)
+        producer = Producer(store)
+        submission = producer.prepare(job_class, payload, idempotency_key=key, deadline_s=deadline)
+        try:
+            (decision,) = producer.submit_many((submission,))
+        except StoreUnavailable:
+            typer.echo(unanswered_sentence(submission.job_id), err=True)
+            raise
     if as_json:
         fields = ("accepted", "job_id", "reason", "retry_after_s", "replayed")
         typer.echo(json.dumps({name: getattr(decision, name) for name in fields}))
@@ -211,7 +222,11 @@ def show_settings(
     """Show every setting: default, bound, its value here and the one in force (the contract's is in Redis)."""
     loaded = settings_of(settings, redis_url, queue)
     stored, said = _stored_contract(loaded, own_file=settings is not None)
-    rows = setting_rows(loaded, stored)
+    try:
+        rows = setting_rows(loaded, stored)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        rows = setting_rows(loaded, None)
+        said = f"The contract stored for queue {loaded.queue} can't be read: `{remedies.QUEUE_APPLY}` writes it anew."
     if as_json:
         typer.echo(json.dumps([{name: getattr(row, name) for name in row.__slots__} for row in rows]))
     else:
@@ -269,9 +284,10 @@ def _stored_contract(settings: Settings, *, own_file: bool) -> tuple[str | None,
         store.close()
     if "contract" not in stored:
         return None, f"No contract is in force: queue {settings.queue} is not open. `{remedies.QUEUE_INIT}` opens it."
-    applied = f"Contract {stored['digest']} is in force, applied by {stored['actor']} ({stored['reason']})"
+    digest, actor, reason = (stored.get(name, "?") for name in ("digest", "actor", "reason"))
+    applied = f"Contract {digest} is in force, applied by {actor} ({reason})"
     if not own_file:
         return stored["contract"], f"{applied}. No settings file was named: `here` is the drill's."
-    if stored["digest"] == settings.contract.digest():
+    if digest == settings.contract.digest():
         return stored["contract"], f"{applied}."
     return stored["contract"], f"{applied}; these settings differ. `{remedies.QUEUE_APPLY}` puts them into force."

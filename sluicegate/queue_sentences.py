@@ -24,6 +24,11 @@ def decision_sentence(decision: Decision, key: str | None) -> str:
     return f"{refused}\nRepeat it after {decision.retry_after_s:g} s with --key {key or decision.job_id}."
 
 
+def unanswered_sentence(job_id: str) -> str:
+    """Say how a submission is repeated whose answer did not come."""
+    return f"Whether job {job_id} was admitted is not known. Repeat it with --key {job_id}: it counts once."
+
+
 def job_lines(job_id: str, record: Mapping[str, Any]) -> Iterator[str]:
     """Show a job's record, then its decision and its ledger entry, a `name: value` line each; times in UTC."""
     job: Mapping[str, str] = record["job"]

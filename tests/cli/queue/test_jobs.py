@@ -124,3 +124,16 @@ def test_retry_and_fail_settle_by_name_and_asking_settles_by_the_ledger(
     assert queue.state("j4") == "unknown"
     assert dispatch(["queue", "retry", "j2", *by_name]) == 1
     assert "Job j2 is failed: only an unknown job" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("contract", ["{", "[]", "{}", '{"thresholds": {}, "timings": {}, "classes": {"a": 1}}'])
+def test_settings_are_shown_where_the_stored_contract_can_not_be_read(
+    open_queue: OpenQueueFunction, capsys: pytest.CaptureFixture[str], contract: str
+) -> None:
+    queue = open_queue(checked=False)
+    queue.client.hset("queue:settings", "contract", contract)
+    queue.client.hdel("queue:settings", "actor", "reason")
+    assert dispatch(["queue", "settings"]) == 0
+    seen = capsys.readouterr()
+    assert "contract.lease_ms" in seen.out
+    assert seen.err.startswith("The contract stored for queue default can't be read: `sluicegate queue apply ")
