@@ -88,8 +88,9 @@ class Feed:
     async def watch(self) -> AsyncIterator[State]:
         """Give each state as it comes, the newest where some were missed, until the feed ends."""
         self.watchers += 1
-        await self.now()
         try:
+            # Whoever leaves during this first look gives the place back, too.
+            await self.now()
             seen = -1
             while not self._ended:
                 news = self._news
@@ -121,14 +122,16 @@ class Feed:
             now_ms = self._now_ms()
             self.samples.miss(now_ms)
             since_ms = before.since_ms if before.failed else now_ms
-            self.state = State(before.version + 1, before.reading, str(error) or type(error).__name__, since_ms)
+            self._tell(State(before.version + 1, before.reading, str(error) or type(error).__name__, since_ms))
             raise
-        else:
-            self.samples.add(Sample.of(reading.telemetry))
-            self.state = State(before.version + 1, reading)
-        finally:
-            self._read_at = time.monotonic()
-            self._wake()
+        self.samples.add(Sample.of(reading.telemetry))
+        self._tell(State(before.version + 1, reading))
+
+    def _tell(self, state: State) -> None:
+        """Let all who watch have a state; a look that was broken off tells none, and the next is made at once."""
+        self.state = state
+        self._read_at = time.monotonic()
+        self._wake()
 
     def _wake(self) -> None:
         self._news.set()

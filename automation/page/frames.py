@@ -28,9 +28,14 @@ _FIGURES_EVERY_MS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Hold one state as everybody of a role sees it: its parts, its title, and the event since another frame."""
+    """Hold one state as everybody of a role sees it: its parts, its title, and the event since another frame.
+
+    `is_reading` is False where the queue could not be read. Such an event holds no parts, so nobody knows what its
+    watchers have seen, and the next one holds everything.
+    """
 
     version: int
+    is_reading: bool
     parts: Mapping[str, str]
     title: str
     whole: bytes
@@ -73,7 +78,7 @@ class Frames:
         if state.reading is None or state.failed:
             failed = state.failed or "It was not read yet."
             event = _event("unread", {"failed": failed, "since": clock(state.since_ms), "build": self._templates.build})
-            return Frame(state.version, before.parts if before is not None else {}, "unreadable", event, {})
+            return Frame(state.version, False, before.parts if before is not None else {}, "unreadable", event, {})
         parts = self.parts(state.reading, role)
         panel = gate_panel(state.reading)
         body: dict[str, object] = {
@@ -85,11 +90,11 @@ class Frames:
             "title": f"{panel.state} · {panel.queue}",
         }
         since = {}
-        if before is not None:
+        if before is not None and before.is_reading:
             changed = {name: html for name, html in parts.items() if before.parts.get(name) != html}
             since[before.version] = _event("reading", {**body, "parts": changed})
         whole = _event("reading", {**body, "parts": parts})
-        return Frame(state.version, parts, str(body["title"]), whole, since)
+        return Frame(state.version, True, parts, str(body["title"]), whole, since)
 
     def parts(self, reading: Reading, role: Role) -> dict[str, str]:
         """Render every part of a reading."""

@@ -9,7 +9,10 @@ import httpx
 import pytest
 from playwright.async_api import Browser, Page, ViewportSize, expect
 
-from tests.automation_parts import ON_BOTH, Parts
+from automation.starting import start_arguments
+from sluicegate.producer import Producer
+from sluicegate.submission import Submission
+from tests.automation_parts import ON_BOTH, RECOVERY, Parts
 from tests.browsing import browser, grave_faults
 from tests.webhooks import served, still
 
@@ -98,6 +101,54 @@ def test_a_dropped_stream_is_seen_and_recovers_by_itself(redis_url: str, tmp_pat
             await expect(page.locator("body")).not_to_have_attribute("data-build", "another")
             assert await page.evaluate("window.stayed") is None
             await expect(page.locator("#live")).to_have_attribute("data-state", "live")
+
+    asyncio.run(scenario())
+
+
+def test_a_request_for_the_stream_that_is_lost_on_its_way_is_made_again(redis_url: str, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with still(redis_url, tmp_path) as parts, served(parts) as client, browser() as running:
+            page = await running.new_page()
+            asked: list[str] = []
+            await page.route("**/live", lambda route: asked.append(route.request.url))  # and nothing answers it
+            await page.goto(address(client))
+            await expect(page.locator("#live")).to_have_attribute("data-state", "not-live", timeout=8000)
+            assert len(asked) == 1
+            await page.evaluate("heardAt -= 10_000")  # as if it had waited for so long
+            await parts.until(lambda: len(asked) > 1, "a second request")
+            await page.unroute("**/live")
+            await page.evaluate("heardAt -= 10_000")
+            await expect(page.locator("#live")).to_have_attribute("data-state", "live", timeout=8000)
+
+    asyncio.run(scenario())
+
+
+MARKUP_OF_A_KEY = "<img/src=x/onerror=window.hacked=1>"
+MARKUP = "<img src=x onerror='window.hacked=1'><script>window.hacked=1</script>{{ 7*7 }}"
+
+
+def test_what_came_from_outside_is_text_in_a_browser_too(redis_url: str, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        lasting = still(redis_url, tmp_path, timings={"controller_silent_s": 3600})
+        async with lasting as parts, served(parts) as client, browser() as running:
+            page, complaints = await live_page(running, client)
+            # Everything of it comes by the stream, into a page that is open.
+            parts.store.order("hold", MARKUP, MARKUP)
+            parts.store.order("release", MARKUP, MARKUP)
+            Producer(parts.store).submit_many([Submission(MARKUP_OF_A_KEY, "lint-fix", MARKUP)])
+            (job,) = parts.store.claim(MARKUP, "r1", 1).jobs
+            base = {"worker": MARKUP, "id": job.job_id, "fence": str(job.fence), "request": "r2"}
+            parts.store.settle(base | {"outcome": "unknown", "call": {"kind": "dropped", "latency_ms": 1}})
+            assert parts.store.open_run(start_arguments(RECOVERY, MARKUP, MARKUP)).answer == "moved"
+            await expect(page.locator(".run")).to_contain_text(MARKUP)
+            await expect(page.locator(".jobs")).to_contain_text(MARKUP_OF_A_KEY)
+            await expect(page.locator(".past")).to_contain_text(MARKUP)
+            for place in ("/", f"/runs/{parts.store.runs()[0].run_id}"):
+                await page.goto(address(client).rstrip("/") + place)
+                assert await page.evaluate("window.hacked") is None
+                assert await page.locator("img").count() == 0
+                assert await page.locator("script:not([src])").count() == 0
+            assert complaints == []
 
     asyncio.run(scenario())
 

@@ -162,6 +162,54 @@ def test_no_more_watch_than_may_and_whoever_leaves_makes_room(redis_url: str, tm
     asyncio.run(scenario())
 
 
+async def dropped(client: httpx.AsyncClient, after_s: float) -> None:
+    """Ask for a stream as a browser does, and vanish without a word."""
+    url = client.base_url
+    _, writer = await asyncio.open_connection(url.host, url.port)
+    writer.write(f"GET /live HTTP/1.1\r\nHost: {url.host}:{url.port}\r\n\r\n".encode())
+    await writer.drain()
+    await asyncio.sleep(after_s)
+    writer.transport.abort()
+
+
+async def until_one_may_watch(client: httpx.AsyncClient) -> None:
+    end = time.monotonic() + 10
+    while True:
+        async with client.stream("GET", "/live") as answer:
+            if answer.status_code == 200:
+                return
+        assert time.monotonic() < end, "no place is given back"
+        await asyncio.sleep(0.05)
+
+
+def test_many_streams_that_are_dropped_all_make_room_again(redis_url: str, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with still(redis_url, tmp_path) as parts, served(parts, page=PageSettings(watchers=20)) as client:
+            for _ in range(3):
+                await asyncio.gather(*(dropped(client, number / 20) for number in range(20)))
+                await until_one_may_watch(client)
+
+    asyncio.run(scenario())
+
+
+def test_one_that_is_dropped_before_its_first_reading_makes_room_and_leaves_nothing_old(
+    redis_url: str, tmp_path: Path
+) -> None:
+    async def scenario() -> None:
+        async with still(redis_url, tmp_path) as parts, served(parts, page=PageSettings(watchers=1)) as client:
+            await client.get("/")
+            await asyncio.to_thread(parts.store.order, "drain", "ann", "meanwhile")
+            await asyncio.sleep(PageSettings().read_every_s)
+            # Every command waits so long, and the first look at the queue with it.
+            await asyncio.to_thread(parts.client.client_pause, 1000, all=True)
+            await dropped(client, 0.5)
+            front = await client.get("/")
+            assert 'data-state="drain"' in front.text
+            await until_one_may_watch(client)
+
+    asyncio.run(scenario())
+
+
 def test_a_stream_ends_after_a_while_so_that_its_page_asks_again_whether_it_may(
     redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -58,6 +58,25 @@ def unchanged(parts: Parts) -> tuple[object, ...]:
     return parts.look().gate.epoch, parts.state(), parts.store.runs(), parts.store.episodes(), parts.client.dbsize()
 
 
+def test_without_credentials_nothing_is_shown_and_nothing_changes(redis_url: str, tmp_path: Path) -> None:
+    async def scenario(parts: Parts, client: httpx.AsyncClient) -> None:
+        parts.store.order("drain", "bob", "first")
+        before = unchanged(parts)
+        for wrong in (None, httpx.BasicAuth("ann", "guessed"), httpx.BasicAuth("nobody", PASSWORD)):
+            client.auth = wrong or httpx.Auth()
+            for address in ("/", "/live", "/runs/run-1", "/static/0/page.js", API[0], *DEEDS):
+                answer = await client.get(address)
+                assert (answer.status_code, "drain" in answer.text) == (401, False), address
+            for address in DEEDS:
+                assert (await client.post(address, data={"token": "x", "actor": "ann"}, headers=OWN)).status_code == 401
+            for address in API:
+                assert (await client.post(address, json=BODY)).status_code == 401
+            assert (await client.post(WEBHOOK_PATH, content=recorded("01"))).status_code == 401
+        assert unchanged(parts) == before
+
+    play(redis_url, tmp_path, scenario, web_config_file=passwords(tmp_path), roles=ROLES)
+
+
 def test_a_viewer_sees_everything_and_changes_nothing(redis_url: str, tmp_path: Path) -> None:
     async def scenario(parts: Parts, client: httpx.AsyncClient) -> None:
         parts.store.order("drain", "bob", "first")

@@ -115,7 +115,8 @@ setInterval(() => {
     old(true);
     show("not-live", `Not live${readAt ? ` since ${readAt}` : ""}: what is shown is old, it is tried again`);
   }
-  if (Date.now() - heardAt > 3 * QUIET_MS && source !== null && source.readyState !== EventSource.CONNECTING) {
+  // A request that was lost on its way is not waited for either: a browser would wait for minutes.
+  if (Date.now() - heardAt > 3 * QUIET_MS && source !== null) {
     heardAt = Date.now() - QUIET_MS - 1;
     openStream();
   }

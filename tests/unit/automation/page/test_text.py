@@ -152,18 +152,30 @@ def test_no_field_ends_an_event_or_begins_another() -> None:
     assert json.loads(failed.decode().split("\n")[1].removeprefix("data: "))["failed"] == HOSTILE
 
 
+def parts_in(event: bytes) -> set[str]:
+    """Give the names of the parts that an event holds."""
+    return set(json.loads(event.decode().split("\n")[1].removeprefix("data: ")).get("parts", ()))
+
+
+MOVED = reading(with_gate(EMPTY, drain_state="drain", admission_ratio=0.0))
+
+
 def test_an_event_after_another_holds_what_has_changed_alone() -> None:
     _, made = frames()
     made.frame(State(1, reading()), Role.VIEW)
-    moved = reading(with_gate(EMPTY, drain_state="drain", admission_ratio=0.0))
-    frame = made.frame(State(2, moved), Role.VIEW)
+    frame = made.frame(State(2, MOVED), Role.VIEW)
+    assert parts_in(frame.event(1)) == {"gate", "asked"}
+    assert len(parts_in(frame.event(-1))) == 7
+    assert len(parts_in(frame.event(0))) == 7, "whoever has missed one gets everything"
 
-    def changed(seen: int) -> set[str]:
-        return set(json.loads(frame.event(seen).decode().split("\n")[1].removeprefix("data: "))["parts"])
 
-    assert changed(1) == {"gate", "asked"}
-    assert len(changed(-1)) == 7
-    assert len(changed(0)) == 7, "whoever has missed one gets everything"
+def test_after_an_outage_everybody_gets_everything() -> None:
+    """A page that opened its stream meanwhile shows what was before it: what has not changed since is news to it."""
+    _, made = frames()
+    made.frame(State(1, reading()), Role.VIEW)
+    made.frame(State(2, MOVED), Role.VIEW)
+    assert parts_in(made.frame(State(3, MOVED, "it is away", 1), Role.VIEW).event(-1)) == set()
+    assert len(parts_in(made.frame(State(4, MOVED), Role.VIEW).event(3))) == 7
 
 
 def test_a_command_in_backticks_is_marked_and_its_content_stays_text() -> None:
