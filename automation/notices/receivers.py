@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from automation.notices.words import NEEDS_PERSON, OVER, command, detail, facts, title
@@ -47,19 +47,15 @@ def webhook(notice: Notice, url: str, token: str) -> Ask:
 
 
 def slack(notice: Notice, url: str) -> Ask:
-    """Tell a Slack-compatible incoming webhook; what came from outside is no markup there."""
-    lines = [f"*{_slack_text(title(notice))}*"]
-    if detail(notice):
-        lines.append(_slack_text(detail(notice)))
-    if command(notice):
-        lines.append(f"`{_slack_text(command(notice)).replace('`', '')}`")
-    section = {"type": "section", "text": {"type": "mrkdwn", "text": "\n".join(lines)}}
-    return Ask("POST", url, {"text": _slack_text(title(notice)), "blocks": [section]})
+    """Tell a Slack-compatible incoming webhook; what came from outside is no markup, no link and no mention there."""
+    lines = [line for line in (title(notice), detail(notice), command(notice)) if line]
+    blocks = [{"type": "section", "text": {"type": "plain_text", "text": line, "emoji": False}} for line in lines]
+    # What is shown where blocks are not, as in a notification, is read as markup.
+    return Ask("POST", url, {"text": _slack_text(title(notice)), "blocks": blocks})
 
 
 def pagerduty(notice: Notice, url: str, routing_key: str) -> Ask | None:
-    """Trigger or resolve one incident a run, or a queue where there is no run; None for what wakes nobody."""
-    incident = f"sluicegate/{notice.queue}/{notice.run or 'gate'}"
+    """Trigger or resolve the incident that a notice belongs to; None for what wakes nobody."""
     if notice.kind in OVER:
         event: dict[str, Any] = {"event_action": "resolve"}
     elif notice.kind in NEEDS_PERSON:
@@ -74,8 +70,26 @@ def pagerduty(notice: Notice, url: str, routing_key: str) -> Ask | None:
         event = {"event_action": "trigger", "payload": payload}
     else:
         return None
-    body = {"routing_key": routing_key, "dedup_key": incident[:255], "client": "Sluicegate", **event}
-    return Ask("POST", f"{url or PAGERDUTY}/v2/enqueue", body)
+    dedup_key = f"sluicegate/{notice.queue}/{_incident(notice)}"[:255]
+    return Ask(
+        "POST",
+        f"{url or PAGERDUTY}/v2/enqueue",
+        {"routing_key": routing_key, "dedup_key": dedup_key, "client": "Sluicegate", **event},
+    )
+
+
+def _incident(notice: Notice) -> str:
+    """Name what a person comes for: what joins an open incident wakes nobody again, so each has one of its own."""
+    match notice.kind:
+        case NoticeKind.UNKNOWN_RISING:
+            return "unknown"
+        case NoticeKind.BLOCKED_RISING:
+            return "blocked"
+        # A rollback pins the gate, and whoever releases it names no run.
+        case NoticeKind.ROLLED_BACK | NoticeKind.PINNED | NoticeKind.STILL_PINNED | NoticeKind.RELEASED:
+            return "gate"
+        case _:
+            return notice.run
 
 
 def github_search(notice: Notice, url: str, repo: str, token: str) -> Ask:
@@ -84,10 +98,12 @@ def github_search(notice: Notice, url: str, repo: str, token: str) -> Ask:
     return Ask("GET", f"{url or GITHUB}/repos/{repo}/issues?state=all&labels={labels}", None, _github_headers(token))
 
 
-def github_comments(number: int, url: str, repo: str, token: str) -> Ask:
-    """Ask for the newest comments of an issue."""
-    place = f"{url or GITHUB}/repos/{repo}/issues/{number}/comments?per_page=100&sort=created&direction=desc"
-    return Ask("GET", place, None, _github_headers(token))
+def github_comments(notice: Notice, number: int, url: str, repo: str, token: str) -> Ask:
+    """Ask for the comments of an issue since a notice was written: GitHub gives the oldest first, a hundred at most."""
+    # Its clock need not agree with Redis'.
+    since = datetime.fromtimestamp(notice.at_ms / 1000, UTC) - timedelta(hours=1)
+    place = f"{url or GITHUB}/repos/{repo}/issues/{number}/comments"
+    return Ask("GET", f"{place}?per_page=100&since={since:%Y-%m-%dT%H:%M:%SZ}", None, _github_headers(token))
 
 
 def github_open(notice: Notice, url: str, repo: str, token: str) -> Ask:

@@ -7,9 +7,9 @@ did not say so is told again under the same key.
 from __future__ import annotations
 
 import asyncio
-import time
+import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from automation.looping import Loop
 from automation.metrics import AutomationMetrics
 from automation.notices import receivers, silences
 from automation.notices.receivers import Ask
+from sluicegate.clock import Clock
 from sluicegate.notice import Notice
 from sluicegate.notice_board import NoticeBoard
 from sluicegate.service_settings import ReceiverKind, ReceiverSettings
@@ -34,7 +35,9 @@ _LONGEST_WAIT_S = 300.0
 _HELD_MS = 15_000
 _COUNT_EVERY_S = 5.0
 # Who was away for longer reads what happened elsewhere.
-_KEPT_S = 86_400.0
+_KEPT_MS = 86_400_000
+# A hundred comments of GitHub's longest are less.
+_LONGEST_LIST_BYTES = 8 * 1024 * 1024
 _WAITS_FOR = frozenset({408, 409, 425, 429})
 
 
@@ -56,6 +59,19 @@ class Tried:
     after_s: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Hold what a receiver answered; `body` is read of a list that was asked for, and as far as a list may go."""
+
+    code: int
+    retry_after_s: float | None
+    body: bytes = b""
+
+    @property
+    def took_it(self) -> bool:
+        return 200 <= self.code < 300
+
+
 class Sender:
     """Be the one who tells a receiver; `leads` says whether this process is to tell at all."""
 
@@ -67,6 +83,7 @@ class Sender:
         consumer: str,
         leads: Callable[[], bool],
         metrics: AutomationMetrics,
+        clock: Clock,
     ) -> None:
         self._name = name
         self._receiver = receiver
@@ -74,6 +91,7 @@ class Sender:
         self._consumer = consumer
         self._leads = leads
         self._metrics = metrics
+        self._clock = clock
         self._tries = 0
         self._not_before = 0.0
         self._count_at = 0.0
@@ -94,12 +112,12 @@ class Sender:
         if not self._leads():
             return
         await self._count()
-        while self._leads() and time.monotonic() >= self._not_before and await self._tell_next():
+        while self._leads() and self._clock.monotonic() >= self._not_before and await self._tell_next():
             continue
 
     async def _count(self) -> None:
-        if time.monotonic() >= self._count_at:
-            self._count_at = time.monotonic() + _COUNT_EVERY_S
+        if self._clock.monotonic() >= self._count_at:
+            self._count_at = self._clock.monotonic() + _COUNT_EVERY_S
             waiting = await asyncio.to_thread(self._board.waiting, self._name)
             self._metrics.notices_waiting.labels(self._name).set(waiting.count)
 
@@ -124,13 +142,13 @@ class Sender:
         self._tries = min(self._tries + 1, 16)
         if tried.after_s is not None:
             wait_s = min(_LONGEST_WAIT_S, max(wait_s, tried.after_s))
-        self._not_before = time.monotonic() + wait_s
+        self._not_before = self._clock.monotonic() + wait_s
         log.warning("notice_waits", receiver=self._name, notice=notice_id, why=tried.why, again_s=round(wait_s, 1))
 
     async def _try(self, notice: Notice) -> Tried:
         if notice.kind not in self._receiver.tells:
             return Tried(Outcome.NOT_WANTED)
-        if time.time() - notice.at_ms / 1000 > _KEPT_S:
+        if self._clock.now_ms() - notice.at_ms > _KEPT_MS:
             return Tried(Outcome.REFUSED, "it is older than a day")
         try:
             url, token = _read(self._receiver.url, self._receiver.url_file), _read(None, self._receiver.token_file)
@@ -142,7 +160,7 @@ class Sender:
                 return await self._send(notice, url, token)
         except TimeoutError:
             return Tried(Outcome.AGAIN, "it did not answer in time")
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
             return Tried(Outcome.AGAIN, type(error).__name__)
 
     async def _send(self, notice: Notice, url: str, token: str) -> Tried:
@@ -176,7 +194,7 @@ class Sender:
         number = issues[0].get("number")
         if not isinstance(number, int):
             return Tried(Outcome.AGAIN, "its list of issues makes no sense")
-        said = await self._ask(receivers.github_comments(number, url, repo, token))
+        said = await self._ask(receivers.github_comments(notice, number, url, repo, token))
         comments = _listed(said)
         if comments is None:
             return _unlisted(said)
@@ -196,10 +214,20 @@ class Sender:
                 return tried
         return Tried(Outcome.DELIVERED)
 
-    async def _ask(self, ask: Ask) -> httpx.Response:
+    async def _ask(self, ask: Ask) -> Answer:
+        """Ask, and read no more than counts: of what was posted that is the status, whatever comes after it."""
         if self._client is None:
             self._client = httpx.AsyncClient(timeout=_ANSWERS_WITHIN_S, follow_redirects=False)
-        return await self._client.request(ask.method, ask.url, json=ask.body, headers=ask.headers)
+        async with self._client.stream(ask.method, ask.url, json=ask.body, headers=ask.headers) as response:
+            answer = Answer(response.status_code, _retry_after(response))
+            if ask.method != "GET" or not answer.took_it:
+                return answer
+            body = bytearray()
+            async for part in response.aiter_bytes():
+                body += part
+                if len(body) > _LONGEST_LIST_BYTES:
+                    break
+            return replace(answer, body=bytes(body))
 
 
 def _read(value: str | None, path: Path | None) -> str:
@@ -207,19 +235,19 @@ def _read(value: str | None, path: Path | None) -> str:
     return (path.read_text(encoding="utf-8").strip() if path is not None else value) or ""
 
 
-def _judged(response: httpx.Response) -> Tried:
+def _judged(answer: Answer) -> Tried:
     """Judge an answer: 2xx took it, what may pass is tried again, the rest never will."""
-    code = response.status_code
-    if response.is_success:
+    code = answer.code
+    if answer.took_it:
         return Tried(Outcome.DELIVERED)
     if code in _WAITS_FOR or code >= 500 or code in (401, 403, 404):
         # Wrong credentials and places are put right by people, and what happened meanwhile is still told then.
-        return Tried(Outcome.AGAIN, f"HTTP {code}", _retry_after(response))
+        return Tried(Outcome.AGAIN, f"HTTP {code}", answer.retry_after_s)
     return Tried(Outcome.REFUSED, f"HTTP {code}")
 
 
-def _unlisted(response: httpx.Response) -> Tried:
-    tried = _judged(response)
+def _unlisted(answer: Answer) -> Tried:
+    tried = _judged(answer)
     return Tried(Outcome.AGAIN, "its answer is no list") if tried.outcome is Outcome.DELIVERED else tried
 
 
@@ -228,12 +256,12 @@ def _retry_after(response: httpx.Response) -> float | None:
     return float(text) if text.isdecimal() and len(text) < 6 else None
 
 
-def _listed(response: httpx.Response) -> list[dict[str, object]] | None:
+def _listed(answer: Answer) -> list[dict[str, object]] | None:
     """Give the objects of a list that was asked for, None where it was not given."""
-    if not response.is_success:
+    if not answer.took_it:
         return None
     try:
-        rows = response.json()
-    except ValueError:
+        rows = json.loads(answer.body)
+    except (ValueError, RecursionError):
         return None
     return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else None

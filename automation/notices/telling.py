@@ -34,5 +34,5 @@ def telling(
         told[_SILENCES] = ReceiverSettings(
             kind=ReceiverKind.ALERTMANAGER, url=settings.automation.alertmanager_url, tells=_OVER
         )
-    senders = (Sender(name, receiver, board, consumer, leads, metrics) for name, receiver in told.items())
+    senders = (Sender(name, receiver, board, consumer, leads, metrics, clock) for name, receiver in told.items())
     return [watch, *senders]

@@ -30,7 +30,7 @@ _COMMANDS = {
 # Someone has to come for these.
 NEEDS_PERSON = frozenset(_COMMANDS)
 # And these say that it is over.
-OVER = frozenset({NoticeKind.REOPENED, NoticeKind.RELEASED})
+OVER = frozenset({NoticeKind.REOPENED, NoticeKind.ENDED, NoticeKind.RELEASED})
 
 
 def one_line(text: str) -> str:

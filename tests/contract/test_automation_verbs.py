@@ -129,7 +129,7 @@ def test_a_receiver_hears_what_a_runbook_says_once(redis_url: str, tmp_path: Pat
         async with Mine(redis_url, settings, book(said)) as parts:
             board = NoticeBoard.of(parts.settings)
             (receiver,) = parts.settings.automation.receivers.values()
-            sender = Sender("oncall", receiver, board, "c1", lambda: True, parts.metrics)
+            sender = Sender("oncall", receiver, board, "c1", lambda: True, parts.metrics, SystemClock())
             # It hears what is said from its first look on.
             await sender.turn()
             await sender.start()

@@ -7,7 +7,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from automation.metrics import AutomationMetrics
 from automation.notices import sender as sending
 from automation.notices.sender import Sender
 from automation.notices.watch import Watch
-from sluicegate.clock import SystemClock
+from sluicegate.clock import Clock, SystemClock
 from sluicegate.job import Outcome
 from sluicegate.notice import NoticeKind
 from sluicegate.notice_board import NoticeBoard
@@ -182,10 +182,12 @@ def receiver(world: World) -> Iterator[str]:
         world.release.set()
 
 
-async def tell(queue: OpenQueue, settings: ReceiverSettings, turns: int = 1, consumer: str = "c1") -> AutomationMetrics:
+async def tell(
+    queue: OpenQueue, settings: ReceiverSettings, turns: int = 1, consumer: str = "c1", clock: Clock | None = None
+) -> AutomationMetrics:
     """Let a sender tell all that waits."""
     board, metrics = NoticeBoard.connect(queue.url), AutomationMetrics()
-    sender = Sender("ann", settings, board, consumer, lambda: True, metrics)
+    sender = Sender("ann", settings, board, consumer, lambda: True, metrics, clock or SystemClock())
     try:
         for _ in range(turns):
             await sender.turn()
@@ -194,6 +196,14 @@ async def tell(queue: OpenQueue, settings: ReceiverSettings, turns: int = 1, con
         await sender.stop()
         board.close()
     return metrics
+
+
+def outcomes(metrics: AutomationMetrics, outcome: str) -> float:
+    """Give how many tries came to this."""
+    found = metrics.registry.get_sample_value(
+        "sluicegate_automation_notices_total", {"receiver": "ann", "outcome": outcome}
+    )
+    return found or 0.0
 
 
 def hooked(url: str, **changes: Any) -> ReceiverSettings:
@@ -243,15 +253,100 @@ def test_a_dead_one_keeps_its_notices_and_a_process_that_died_leaves_them_to_the
     monkeypatch.setattr(sending, "_HELD_MS", 10)
     queue.store.order("hold", "ada", "first")
     metrics = asyncio.run(tell(queue, hooked("http://127.0.0.1:9"), consumer="dies"))
-    assert metrics.registry.get_sample_value(
-        "sluicegate_automation_notices_total", {"receiver": "ann", "outcome": "again"}
-    )
+    assert outcomes(metrics, "again") == 1
     assert board.waiting("ann").count == 1
     time.sleep(0.05)
     world = World()
     with receiver(world) as url:
         asyncio.run(tell(queue, hooked(url), consumer="next"))
     assert [body["kind"] for body in world.bodies()] == ["pinned"]
+
+
+def test_one_that_says_it_has_it_and_never_stops_talking_has_it(
+    queue: OpenQueue, board: NoticeBoard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sending, "_ANSWERS_WITHIN_S", 2.0)
+    told_of: list[str] = []
+    over = threading.Event()
+
+    class Talks(Handler):
+        def respond(self) -> None:
+            told_of.append(json.loads(self.body())["kind"])
+            self.send_response(200)
+            self.send_header("Content-Length", str(10**9))
+            self.end_headers()
+            with suppress(OSError):
+                while not over.is_set():
+                    self.wfile.write(b"x" * 1024)
+                    over.wait(0.01)
+
+    queue.store.order("hold", "ada", "first")
+    queue.store.order("open", "ada", "second")
+    with served(Talks) as address:
+        began = time.monotonic()
+        asyncio.run(tell(queue, hooked(f"http://{address}")))
+        took_s = time.monotonic() - began
+        over.set()
+    assert told_of == ["pinned", "released"]
+    assert board.waiting("ann").count == 0
+    assert took_s < 2
+
+
+def test_a_list_without_an_end_is_read_so_far_and_no_further(
+    queue: OpenQueue, board: NoticeBoard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sending, "_LONGEST_LIST_BYTES", 100_000)
+    sent = 0
+
+    class Endless(Handler):
+        def respond(self) -> None:
+            nonlocal sent
+            self.send_response(200)
+            self.send_header("Content-Length", str(10**9))
+            self.end_headers()
+            with suppress(OSError):
+                while sent < 50_000_000:
+                    self.wfile.write(b"[" * 10_000)
+                    sent += 10_000
+
+    opened(queue, trigger="person")
+    with served(Endless) as address:
+        metrics = asyncio.run(tell(queue, github(f"http://{address}", tmp_path)))
+    assert outcomes(metrics, "again") == 1
+    assert sent < 20_000_000
+
+
+def test_a_token_that_no_header_can_hold_waits_for_its_file(
+    queue: OpenQueue, board: NoticeBoard, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = World()
+    token = tmp_path / "token"
+    token.write_text("“t0ken”", encoding="utf-8")
+    queue.store.order("hold", "ada", "first")
+    with receiver(world) as url:
+        assert outcomes(asyncio.run(tell(queue, hooked(url, token_file=token))), "again") == 1
+        assert world.seen == []
+        token.write_text("t0ken")
+        assert outcomes(asyncio.run(tell(queue, hooked(url, token_file=token))), "delivered") == 1
+    said = capsys.readouterr()
+    assert "UnicodeEncodeError" in said.out + said.err
+    assert "t0ken" not in said.out + said.err
+
+
+class Tomorrow(SystemClock):
+    """Be a day and a minute ahead."""
+
+    def now_ms(self) -> int:
+        return super().now_ms() + 86_460_000
+
+
+def test_what_is_older_than_a_day_is_told_to_nobody_any_more(queue: OpenQueue, board: NoticeBoard) -> None:
+    world = World()
+    queue.store.order("hold", "ada", "first")
+    with receiver(world) as url:
+        metrics = asyncio.run(tell(queue, hooked(url), clock=Tomorrow()))
+    assert (world.seen, outcomes(metrics, "refused")) == ([], 1)
+    assert board.waiting("ann").count == 0
 
 
 @pytest.mark.parametrize("status", [400, 413, 422])
@@ -271,7 +366,7 @@ def test_a_retry_after_is_waited_for(queue: OpenQueue, board: NoticeBoard) -> No
 
     async def act(url: str) -> float:
         own = NoticeBoard.connect(queue.url)
-        sender = Sender("ann", hooked(url), own, "c1", lambda: True, AutomationMetrics())
+        sender = Sender("ann", hooked(url), own, "c1", lambda: True, AutomationMetrics(), SystemClock())
         try:
             await sender.turn()
             await sender.turn()
@@ -300,7 +395,7 @@ def test_who_does_not_lead_tells_nothing(queue: OpenQueue, board: NoticeBoard) -
 
     async def act(url: str) -> None:
         own = NoticeBoard.connect(queue.url)
-        sender = Sender("ann", hooked(url), own, "c1", lambda: False, AutomationMetrics())
+        sender = Sender("ann", hooked(url), own, "c1", lambda: False, AutomationMetrics(), SystemClock())
         await sender.turn()
         await sender.stop()
         own.close()
@@ -421,7 +516,9 @@ def test_a_slow_receiver_keeps_no_run_waiting(redis_url: str, tmp_path: Path) ->
         async with Parts(redis_url, quick(tmp_path)) as parts:
             board = NoticeBoard.connect(redis_url)
             board.take("ann", "c1", 1000)
-            sender = Sender("ann", hooked(url), board, "c1", lambda: parts.controller.seen is not None, parts.metrics)
+            sender = Sender(
+                "ann", hooked(url), board, "c1", lambda: parts.controller.seen is not None, parts.metrics, SystemClock()
+            )
             await sender.start()
             began = time.monotonic()
             run = parts.open_run()

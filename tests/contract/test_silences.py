@@ -21,6 +21,7 @@ from drill.monitoring import Alertmanager
 from rules.alert import SluicegateAction
 from rules.generate import catalogue
 from sluicegate.__main__ import dispatch
+from sluicegate.clock import SystemClock
 from sluicegate.notice_board import NoticeBoard
 from sluicegate.records import AlertName
 from sluicegate.service_settings import ReceiverKind, ReceiverSettings
@@ -62,7 +63,7 @@ async def tell(url: str, redis_url: str) -> None:
     """Let the service's own sender hear what happened."""
     board = NoticeBoard.connect(redis_url)
     receiver = ReceiverSettings(kind=ReceiverKind.ALERTMANAGER, url=url, tells=_OVER)
-    sender = Sender("silences of runs", receiver, board, "c1", lambda: True, AutomationMetrics())
+    sender = Sender("silences of runs", receiver, board, "c1", lambda: True, AutomationMetrics(), SystemClock())
     await sender.turn()
     await sender.stop()
     board.close()

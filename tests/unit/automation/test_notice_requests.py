@@ -9,6 +9,7 @@ import pytest
 
 from automation.notices.receivers import (
     github_comment,
+    github_comments,
     github_label,
     github_open,
     github_search,
@@ -31,7 +32,7 @@ HELD = Notice(
     state="fix",
     text="waits for a named person",
 )
-NASTY = "<!channel> & <@U1|x> {{ 7*7 }}\r\nBcc: all `rm` ``` @everyone <script>"
+NASTY = "<!channel> & <@U1|x> {{ 7*7 }}\r\nBcc: all `rm` ``` @everyone <script> *b* _i_ ~s~ #general http://x"
 
 
 @pytest.mark.parametrize("kind", NoticeKind)
@@ -63,22 +64,43 @@ def test_a_webhook_gets_every_field_and_the_key_twice() -> None:
 def test_slack_reads_no_markup_of_anybody_else() -> None:
     ask = slack(replace(HELD, text=NASTY), "https://hooks.example.test/x")
     assert ask.body is not None
-    said = ask.body["blocks"][0]["text"]["text"]
-    assert "<!channel>" not in said
-    assert "&lt;!channel&gt; &amp; &lt;@U1|x&gt; {{ 7*7 }} Bcc: all" in said
-    assert said.count("\n") == 2
+    assert {block["text"]["type"] for block in ask.body["blocks"]} == {"plain_text"}, "it reads nothing in such a text"
+    said = [block["text"]["text"] for block in ask.body["blocks"]]
+    assert said == [title(HELD), detail(replace(HELD, text=NASTY)), command(HELD)]
+    shown_elsewhere = slack(replace(HELD, kind=NoticeKind.PINNED, reason=NASTY), "https://hooks.example.test/x")
+    assert shown_elsewhere.body is not None
+    assert "&lt;!channel&gt; &amp; &lt;@U1|x&gt; {{ 7*7 }} Bcc: all" in shown_elsewhere.body["text"]
 
 
-def test_pagerduty_has_one_incident_a_run_that_the_end_resolves() -> None:
-    opened, over = pagerduty(HELD, "", "key"), pagerduty(replace(HELD, kind=NoticeKind.REOPENED), "", "key")
+def incident(kind: NoticeKind, run: str = "") -> tuple[str, str]:
+    """Give which incident a notice belongs to, and what becomes of it."""
+    ask = pagerduty(replace(HELD, kind=kind, run=run), "", "key")
+    assert ask is not None
+    assert ask.body is not None
+    return ask.body["dedup_key"].removeprefix("sluicegate/repairs/"), ask.body["event_action"]
+
+
+def test_a_run_that_waits_is_an_incident_until_it_ends() -> None:
+    opened = pagerduty(HELD, "", "key")
     assert opened is not None
-    assert over is not None
     assert opened.url == "https://events.pagerduty.com/v2/enqueue"
     assert opened.body is not None
-    assert over.body is not None
-    assert opened.body["dedup_key"] == over.body["dedup_key"] == f"sluicegate/repairs/{HELD.run}"
-    assert (opened.body["event_action"], over.body["event_action"]) == ("trigger", "resolve")
     assert opened.body["payload"]["severity"] == "critical"
+    assert incident(NoticeKind.HOLDING, "r-1") == ("r-1", "trigger")
+    assert incident(NoticeKind.REOPENED, "r-1") == incident(NoticeKind.ENDED, "r-1") == ("r-1", "resolve")
+
+
+def test_a_rollback_and_its_pin_are_one_incident_that_ends_with_the_pin() -> None:
+    """Whoever releases a pin names no run."""
+    assert incident(NoticeKind.ROLLED_BACK, "r-1") == incident(NoticeKind.PINNED, "r-1") == ("gate", "trigger")
+    assert incident(NoticeKind.STILL_PINNED) == ("gate", "trigger")
+    assert incident(NoticeKind.RELEASED) == ("gate", "resolve")
+
+
+def test_what_is_open_for_unknown_jobs_keeps_no_pin_from_waking_anybody() -> None:
+    """What joins an open incident wakes nobody again."""
+    assert incident(NoticeKind.UNKNOWN_RISING) == ("unknown", "trigger")
+    assert incident(NoticeKind.BLOCKED_RISING) == ("blocked", "trigger")
 
 
 def test_pagerduty_wakes_nobody_for_what_needs_nobody() -> None:
@@ -102,6 +124,12 @@ def test_a_label_is_no_longer_than_github_takes() -> None:
     assert len(github_label(replace(HELD, queue="q" * 90))) == 50
     assert github_label(replace(HELD, run="")) == "repairs:gate"
     assert github_search(HELD, "", "acme/queues", "t").url.endswith(f"labels=sluicegate,{github_label(HELD)}")
+
+
+def test_github_is_asked_for_the_comments_that_may_hold_a_notice() -> None:
+    """It gives the oldest first, a hundred at most, and a queue's issue has more of them one day."""
+    ask = github_comments(HELD, 7, "", "acme/queues", "t")
+    assert ask.url.endswith("/issues/7/comments?per_page=100&since=2026-11-30T02:32:06Z"), "an hour before it"
 
 
 @pytest.mark.parametrize(
