@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 from rules.backtest.history import History
@@ -57,9 +58,13 @@ class AlertSpan:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Hold what a Prometheus recorded: the figures, the alerts, and what the rules' replay says; or why not."""
+    """Hold what a Prometheus recorded: the figures, the alerts, and what the rules' replay says; or why not.
+
+    `requeued` counts the jobs that drains put back, None where nobody counted them.
+    """
 
     figures: Mapping[str, Points] = field(default_factory=dict)
+    requeued: int | None = None
     alerts: tuple[AlertSpan, ...] = ()
     replay: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
@@ -67,7 +72,10 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """Hold all of it; times in ms of Redis TIME, which Prometheus' clock is taken to agree with."""
+    """Hold all of it; times in ms of Redis TIME, which Prometheus' clock is taken to agree with.
+
+    `unknown` and `blocked` are how many jobs were so when it was gathered.
+    """
 
     queue: str
     made_at_ms: int
@@ -77,6 +85,8 @@ class Incident:
     moves: tuple[GateLogEntry, ...]
     records: tuple[Mapping[str, str], ...]
     ended_jobs: Mapping[tuple[str, str, str], int]
+    unknown: int
+    blocked: int
     thresholds: Mapping[str, float]
     recorded: Recorded
 
@@ -119,6 +129,8 @@ def gather(store: Store, settings: Settings, history: RunHistory, prometheus: Pr
             record for record in reversed(store.reconcile_log(_MOST_RECORDS)) if from_ms <= int(record["at"]) <= to_ms
         ),
         ended_jobs=Counter(_ended_jobs(store, from_ms, to_ms)),
+        unknown=telemetry.unknown,
+        blocked=telemetry.blocked,
         thresholds=telemetry.thresholds,
         recorded=_recorded(prometheus, settings, from_ms, to_ms) if prometheus is not None else Recorded(),
     )
@@ -157,6 +169,7 @@ def _recorded(prometheus: Prometheus, settings: Settings, from_ms: int, to_ms: i
     selector = f'{{{names.QUEUE_LABEL}="{settings.queue}"}}'
     figures: dict[str, Points] = {}
     missing: list[str] = []
+    requeued: int | None = None
     try:
         for name in _FIGURES:
             found = prometheus.over(name + selector, from_ms, to_ms, step_ms)
@@ -164,12 +177,20 @@ def _recorded(prometheus: Prometheus, settings: Settings, from_ms: int, to_ms: i
                 figures[name] = found[0].samples
             else:
                 missing.append(f"no samples of {name}")
+        put_back = prometheus.over(f"sum({names.REQUEUES_TOTAL}{selector})", from_ms, to_ms, step_ms)
+        requeued = _grown(put_back[0].samples) if put_back else None
         firing = f'ALERTS{{{names.QUEUE_LABEL}="{settings.queue}", alertstate="firing"}}'
         alerts = tuple(_alert_spans(prometheus, firing, from_ms, to_ms, step_ms))
     except SluicegateError as error:
-        return Recorded(figures, missing=(*missing, str(error)))
+        return Recorded(figures, requeued, missing=(*missing, str(error)))
     replay, why_not = _replayed(prometheus, settings, from_ms, to_ms)
-    return Recorded(figures, alerts, replay, (*missing, *why_not))
+    return Recorded(figures, requeued, alerts, replay, (*missing, *why_not))
+
+
+def _grown(samples: Points) -> int:
+    """Give by how much a total has grown; one that is smaller than before has begun anew."""
+    values = [value for _, value in samples if value is not None]
+    return round(sum(now - before if now >= before else now for before, now in pairwise(values)))
 
 
 def _alert_spans(prometheus: Prometheus, firing: str, from_ms: int, to_ms: int, step_ms: int) -> Iterator[AlertSpan]:

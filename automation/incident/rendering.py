@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cache
 from importlib import resources
@@ -63,16 +64,14 @@ def _table(table: Table) -> Iterator[str]:
         yield f"| {' | '.join(_plain(cell) for cell in row)} |"
 
 
-# What Markdown or HTML in it would read as more than a letter.
-_SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\`*_{}[]<>()#+-!|~@&"})
-_HARMLESS = "-_()+#"
+# What Markdown or HTML would read as more than a letter, and what forges make a link of.
+_SPECIAL = re.compile(r"[\\`*{}\[\]<>!|~@&]|(?<![^\W_])_|_(?![^\W_])|(?<=:)//|(?<=www)\.", re.IGNORECASE)
 
 
 def _plain(text: str) -> str:
     """Write a text so that it reads as itself: no markup, no link, no line break."""
     one_line = " ".join("".join(character if character.isprintable() else " " for character in text).split())
-    table = {code: text for code, text in _SPECIAL.items() if chr(code) not in _HARMLESS}
-    return one_line.translate(table)
+    return _SPECIAL.sub(lambda found: f"\\{found[0]}", one_line)
 
 
 @cache

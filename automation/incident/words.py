@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from automation.incident.gathering import Incident
 
+_MOST_RECORDS = 500
 _RECORD_KINDS = {
     "reconcile": "settled by reconciliation",
-    "late_worker": "settled by the late worker itself",
-    "stale_write": "late writes that were refused",
-    "duplicate": "duplicates confirmed",
-    "entry_dropped": "entries dropped that named no job",
-    "lease_put_back": "leases put back",
+    "late_worker": "settled by the late worker",
+    "stale_write": "late write, refused",
+    "duplicate": "duplicate confirmed",
+    "entry_dropped": "entry dropped that named no job",
+    "lease_put_back": "lease put back",
 }
 
 
@@ -58,6 +58,8 @@ def summary(incident: Incident) -> tuple[tuple[str, str], ...]:
         ("lasted", f"{lasted_s:.1f} s"),
         ("state", run.state),
         ("rolled back for", run.rollback_reason),
+        ("jobs put back by drains", "" if incident.recorded.requeued is None else str(incident.recorded.requeued)),
+        ("jobs without an end", f"{incident.unknown} unknown, {incident.blocked} blocked, when this report was made"),
         ("this report", f"made {instant(incident.made_at_ms)} UTC"),
     ]
     return tuple((name, value) for name, value in facts if value)
@@ -102,7 +104,12 @@ def tables(incident: Incident) -> tuple[Table, ...]:
             tuple((name, end, cause, str(n)) for (name, end, cause), n in sorted(incident.ended_jobs.items())),
             "None.",
         ),
-        Table("Unknown jobs and late writes", ("what", "outcome", "how many"), tuple(_records(incident)), "None."),
+        Table(
+            "Unknown jobs and late writes",
+            ("when (UTC)", "job", "what", "outcome", "by", "why"),
+            tuple(_records(incident)),
+            "None.",
+        ),
     )
 
 
@@ -113,16 +120,16 @@ def _moves(incident: Incident) -> Iterator[tuple[str, ...]]:
 
 
 def _records(incident: Incident) -> Iterator[tuple[str, ...]]:
-    counted = Counter(
-        (
+    """Tell how each was settled, the first of them where there are too many to read."""
+    for record in incident.records[:_MOST_RECORDS]:
+        yield (
+            instant(int(record["at"])),
+            record.get("job") or record.get("key", ""),
             _RECORD_KINDS.get(record["kind"], record["kind"]),
-            _outcome(record.get("outcome", ""), record.get("source", "")),
+            record.get("outcome", ""),
+            ", ".join(one for one in (record.get("source", ""), record.get("actor", "")) if one),
+            record.get("note", ""),
         )
-        for record in incident.records
-    )
-    for (what, outcome), n in sorted(counted.items()):
-        yield what, outcome, str(n)
-
-
-def _outcome(outcome: str, source: str) -> str:
-    return f"{outcome} by {source}" if source else outcome
+    more = len(incident.records) - _MOST_RECORDS
+    if more > 0:
+        yield ("", "", f"and {more} more", "", "", "")

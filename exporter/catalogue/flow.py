@@ -88,7 +88,7 @@ FLOW: tuple[Figure[Telemetry], ...] = (
         keys=_KEYS,
     ),
     counter(
-        "sluicegate_requeues_total",
+        names.REQUEUES_TOTAL,
         "Jobs put back to the head by a drain; that uses no retry.",
         total("requeued"),
         unit="jobs",

@@ -10,10 +10,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from markdown_it import MarkdownIt
 
 from automation.incident.gathering import AlertSpan, Incident, Recorded, gather
 from automation.incident.rendering import markdown, page
-from automation.incident.words import tables, title
+from automation.incident.words import summary, tables, title
 from sluicegate.__main__ import dispatch
 from sluicegate.errors import PrometheusFailed
 from sluicegate.job import Outcome
@@ -21,7 +22,10 @@ from sluicegate.prometheus import Prometheus
 from sluicegate.settings import Settings
 from tests.automation_parts import Parts, quick
 
-HOSTILE = '<script>alert(1)</script> & "x" {{ 7*7 }} | `rm` [a](http://b)\r\n# no heading'
+HOSTILE = (
+    '<script>alert(1)</script> & "x" {{ 7*7 }} | `rm` [a](http://b) _it_ *b* ~~s~~ ![i](j) https://evil.example '
+    "www.evil.example a_name\r\n# no heading"
+)
 
 
 class Tags(HTMLParser):
@@ -110,6 +114,12 @@ def test_text_of_anybody_else_stays_text(redis_url: str, tmp_path: Path) -> None
     text = markdown(incident)
     assert "<script>" not in text
     assert "[a](http" not in text
+    read_as = {
+        token.type for block in MarkdownIt("commonmark").enable("table").parse(text) for token in block.children or ()
+    }
+    assert read_as == {"text", "strong_open", "strong_close"}, "only the names of the facts are strong"
+    assert not re.search(r"(?<!\\)(://|www\.)", text), "forges make links of these"
+    assert "a_name" in text
     rows = [line for line in text.splitlines() if "script" in line and line.startswith("|")]
     assert rows
     assert all(len(re.findall(r"(?<!\\)\|", row)) in (4, 6, 8) for row in rows), "no cell leaves its column"
@@ -135,7 +145,10 @@ def test_jobs_that_ended_and_how_unknown_ones_were_settled_are_counted(redis_url
     incident = asyncio.run(scenario())
     by_heading = {table.heading: table.rows for table in tables(incident)}
     assert by_heading["Jobs that expired or failed"] == (("lint-fix", "failed", "bad answer", "1"),)
-    assert by_heading["Unknown jobs and late writes"] == (("settled by reconciliation", "succeeded by person", "1"),)
+    ((_, job, *told),) = by_heading["Unknown jobs and late writes"]
+    assert told == ["settled by reconciliation", "succeeded", "person, ann", "asked them"]
+    assert job in {what.split()[1].removesuffix(":") for _, _, what in incident.persons if what.startswith("succeeded")}
+    assert dict(summary(incident))["jobs without an end"].startswith("0 unknown, 0 blocked")
     assert any(what.startswith("succeeded") and "asked them" in what for _, _, what in incident.persons)
     assert title(incident).endswith("rolled back: manual_operator_hold")
 
@@ -145,6 +158,7 @@ def test_what_a_prometheus_recorded_is_drawn_and_listed(redis_url: str, tmp_path
     at = incident.from_ms
     recorded = Recorded(
         {"queue_age_p95_seconds": ((at, 1.0), (at + 1000, 30.0)), "provider_5xx_rate": ((at, None), (at + 5, 0.4))},
+        3,
         (AlertSpan("SluicegateQueueAgeCritical", at + 2000, at + 9000),),
         ("replayed",),
     )
@@ -153,7 +167,10 @@ def test_what_a_prometheus_recorded_is_drawn_and_listed(redis_url: str, tmp_path
     assert "provider: 5xx and timeouts" in html
     assert "QueueAgeCritical" in html
     assert "a point a move" not in html
-    assert "replayed" in markdown(replace(incident, recorded=recorded))
+    text = markdown(replace(incident, recorded=recorded))
+    assert "replayed" in text
+    assert "- **jobs put back by drains**: 3" in text
+    assert "put back by drains" not in markdown(incident), "without a Prometheus nobody counted them"
 
 
 def test_a_prometheus_that_does_not_answer_fails_nothing(redis_url: str, tmp_path: Path) -> None:
