@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rules.alert import Alert, Severity, SluicegateAction
 from rules.catalogue import build_catalogue
+from rules.own_receivers import BEGIN, END, PLACEHOLDERS, own_receivers
 from rules.promql import duration
 from rules.render import render
 from rules.routing import (
@@ -102,8 +103,8 @@ def slices(settings: Settings, *, disturbed: bool = False) -> Iterator[tuple[str
             )
 
 
-def render_alertmanager(settings: Settings, *, bearer_token_file: Path | None = None) -> str:
-    """Render Alertmanager's configuration: the webhook, the placeholders for people, and the inhibitions.
+def render_alertmanager(settings: Settings, *, bearer_token_file: Path | None = None, own: str = PLACEHOLDERS) -> str:
+    """Render Alertmanager's configuration: the webhook, people's own receivers, and the inhibitions.
 
     Raises SettingsError when the automation service asks for a token and no file holds it for Alertmanager.
     """
@@ -119,6 +120,9 @@ def render_alertmanager(settings: Settings, *, bearer_token_file: Path | None = 
         pages=PAGES_RECEIVER,
         heartbeat=HEARTBEAT_RECEIVER,
         nobody=NOBODY_RECEIVER,
+        own=own,
+        own_begin=BEGIN,
+        own_end=END,
         actions=[action.value for action in SluicegateAction if action is not SluicegateAction.OBSERVE],
         page=Severity.PAGE.value,
         watchdog=AlertName.WATCHDOG,
@@ -133,11 +137,15 @@ def render_runbook_page(alert: Alert) -> str:
 
 
 def render_all(settings: Settings, out: Path, *, bearer_token_file: Path | None = None) -> dict[Path, str]:
-    """Render the rules, their unit tests and Alertmanager's configuration, by where they belong."""
+    """Render the rules, their unit tests and Alertmanager's configuration, by where they belong.
+
+    Raises UsageError where people's own receivers there would be lost.
+    """
+    own = own_receivers(out / ALERTMANAGER_FILE)
     return {
         out / RULES_FILE: render_rules(settings),
         **{out / tests.file: render_tests(settings, tests) for tests in test_sets(settings, catalogue(settings))},
-        out / ALERTMANAGER_FILE: render_alertmanager(settings, bearer_token_file=bearer_token_file),
+        out / ALERTMANAGER_FILE: render_alertmanager(settings, bearer_token_file=bearer_token_file, own=own),
     }
 
 

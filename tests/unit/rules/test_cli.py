@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,44 @@ def test_check_names_what_is_out_of_date_and_writes_nothing(tmp_path: Path, caps
     assert f"out of date: {out / ALERTMANAGER_FILE}" in said
     assert (out / RULES_FILE).read_text() == "groups: []\n"
     assert not (out / ALERTMANAGER_FILE).exists()
+
+
+def test_the_receivers_that_people_filled_in_stay_when_the_file_is_written_again(tmp_path: Path) -> None:
+    settings, out = tmp_path / "sluicegate.yaml", tmp_path / "monitoring"
+    settings.write_text("contract: {classes: {lint: {deadline_s: 60}}}\n")
+    generate = ["rules", "generate", "--settings", str(settings), "--out", str(out)]
+    assert dispatch(generate) == 0
+    file = out / ALERTMANAGER_FILE
+    own = '  - name: "pages"\n    # ann, then bob\n    pagerduty_configs: [{routing_key_file: /run/key}]\n'
+    file.write_text(file.read_text().replace('  - name: "pages"\n', own))
+    assert dispatch([*generate, "--check"]) == 0, "what is theirs is not out of date"
+
+    settings.write_text(settings.read_text() + "monitoring: {group_interval_s: 17}\n")
+    assert dispatch(generate) == 0
+    text = file.read_text()
+    assert own in text
+    assert "group_interval: 17s" in text
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda text: text.replace("# Yours up to here.", ""), "does not say which of its receivers are yours"),
+        (lambda text: text.replace('  - name: "heartbeat"\n', ""), "has no receiver heartbeat"),
+        (lambda text: text.replace('"pages"\n', '"pages\n', 2), "has no receiver pages"),
+        (lambda _: "route: {receiver: mine}\nreceivers: [{name: mine}]\n", "does not say which"),
+    ],
+)
+def test_a_file_whose_own_receivers_would_be_lost_is_not_written_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], change: Callable[[str], str], said: str
+) -> None:
+    assert dispatch(["rules", "generate", "--out", str(tmp_path)]) == 0
+    file = tmp_path / ALERTMANAGER_FILE
+    file.write_text(change(file.read_text()))
+    before = file.read_text()
+    assert dispatch(["rules", "generate", "--out", str(tmp_path)]) == 2
+    assert said in capsys.readouterr().err
+    assert file.read_text() == before
 
 
 def test_settings_file_sets_the_thresholds(tmp_path: Path) -> None:
