@@ -151,7 +151,8 @@ async def other_looks(person: Person, url: str) -> None:
     await person.pictures("not-live")
 
 
-@pytest.mark.slow
+@pytest.mark.e2e
+@pytest.mark.timeout(150)
 @ON_BOTH
 def test_a_person_takes_a_whole_incident_from_the_page(redis_url: str, tmp_path: Path) -> None:
     async def scenario() -> None:
