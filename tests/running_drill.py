@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from drill.watchdog import ProcessStat, read_stat
+from tests.guides import Typed
 
 REPOSITORY = Path(__file__).parents[1]
 DRILL = (sys.executable, "-m", "sluicegate", "drill")
@@ -38,8 +40,13 @@ class Places:
 
 def start(places: Places, *arguments: str) -> subprocess.Popen[str]:
     """Start a fast drill; its stdout and stderr are one pipe of lines."""
+    return started(places, [*DRILL, "--profile", "fast", "--report-dir", str(places.reports), *arguments])
+
+
+def started(places: Places, words: Sequence[str]) -> subprocess.Popen[str]:
+    """Start a drill by these words."""
     return subprocess.Popen(
-        [*DRILL, "--profile", "fast", "--report-dir", str(places.reports), *arguments],
+        words,
         cwd=REPOSITORY,
         env={**os.environ, "TMPDIR": str(places.temporary)},
         stdout=subprocess.PIPE,
@@ -50,7 +57,17 @@ def start(places: Places, *arguments: str) -> subprocess.Popen[str]:
 
 def run(places: Places, *arguments: str) -> tuple[int, str]:
     """Run a fast drill to its end; return exit code and output."""
-    drill = start(places, *arguments)
+    return ended(start(places, *arguments))
+
+
+def make(places: Places, typed: Typed, *arguments: str) -> tuple[int, str]:
+    """Run a drill as a guide has it typed, `make drill …`, with further arguments; return exit code and output."""
+    make, target, *given = shlex.split(typed.line, comments=True)
+    own = " ".join([*(word.removeprefix("ARGS=") for word in given), "--report-dir", str(places.reports), *arguments])
+    return ended(started(places, [make, target, f"ARGS={own}"]))
+
+
+def ended(drill: subprocess.Popen[str]) -> tuple[int, str]:
     output, _ = drill.communicate()
     return drill.returncode, output
 

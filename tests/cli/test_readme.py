@@ -30,6 +30,7 @@ from sluicegate.__main__ import WORDS, dispatch
 from sluicegate.producer import Producer
 from sluicegate.settings import load, parse
 from sluicegate.store import Store
+from tests.guides import FENCE, GUIDES_URL, blocks, settings_text
 from tests.queues import wait_until
 from tests.servers import MakeServer
 
@@ -41,13 +42,14 @@ PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md")),
 FEWEST = {"README.md": 7, "docs/guides/your-queue.md": 30, "docs/guides/rebuild-a-host.md": 7}
 
 # These serve until they are stopped, or take minutes: they are parsed here and run elsewhere.
-LONG = (("automation", "serve"), ("exporter", "serve"), ("queue", "serve"), ("worker", "run"), ("drill",))
+LONG = (
+    ("automation", "serve"), ("automation", "watch"), ("exporter", "serve"), ("queue", "serve"), ("worker", "run"),
+    ("drill",),
+)  # fmt: skip
 # Blocks that hold what is typed, and not only what is shown.
 TYPED_LANGUAGES = ("console", "sh", "")
-GUIDES_URL = "redis://127.0.0.1:6379/0"
 RUN_ID = re.compile(r"\b\d{8}T\d{6}-[0-9a-f]{4}\b")
 
-_FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 _TYPED = re.compile(r"^\s*(?:\$ )?(?:docker compose .+ )?(sluicegate .+)$", re.MULTILINE)
 _SPAN = re.compile(r"`([^`]+)`")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -70,14 +72,7 @@ SHOW = Command(("gate", "show"))
 
 def prose(text: str) -> str:
     """Give a page without its blocks of code."""
-    return _FENCE.sub("", text)
-
-
-def blocks(text: str, *languages: str) -> Iterator[str]:
-    """Give the blocks of code in these languages."""
-    for found in _FENCE.finditer(text):
-        if found[2] in languages:
-            yield found[3]
+    return FENCE.sub("", text)
 
 
 def spans(text: str) -> Iterator[str]:
@@ -90,11 +85,11 @@ def commands(page: Path) -> list[Command]:
     """Give every command of a page in its order, those of blocks and those of sentences."""
     text = page.read_text(encoding="utf-8")
     found: list[tuple[int, Command]] = []
-    for fence in _FENCE.finditer(text):
+    for fence in FENCE.finditer(text):
         if fence[2] in TYPED_LANGUAGES:
             block = fence[3].replace("\\\n", "  ")
             found += [(fence.start(3) + typed.start(), Command(words_of(typed[1]))) for typed in _TYPED.finditer(block)]
-    for span in _SPAN.finditer(_FENCE.sub(lambda fence: " " * len(fence[0]), text)):
+    for span in _SPAN.finditer(FENCE.sub(lambda fence: " " * len(fence[0]), text)):
         if span[1].startswith("sluicegate "):
             words = words_of(span[1])
             found.append((span.start(), Command(words, is_named_only=not any(w.startswith("-") for w in words))))
@@ -218,13 +213,6 @@ def test_the_drills_flags_and_scenarios_are_all_described() -> None:
     assert set(re.findall(r"--[a-z][a-z-]*", section(FIRST_DRILL, "Flags"))) == flags
     told = section(FIRST_DRILL, "Other scenarios") + section(FIRST_DRILL, "Failure modes, each alone")
     assert set(re.findall(r"^\| `([a-z-]+)`", told, re.MULTILINE)) == set(SCENARIOS)
-
-
-def settings_text(url: str) -> str:
-    """Give the guide's settings file for the queue at this address."""
-    (text,) = [block for block in blocks(GUIDE.read_text(encoding="utf-8"), "yaml") if "contract:" in block]
-    assert GUIDES_URL in text
-    return text.replace(GUIDES_URL, url)
 
 
 @pytest.fixture
@@ -385,7 +373,7 @@ def open_url(redis_url: str) -> str:
 
 def test_the_guides_producers_submit(open_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {"__name__": "guide"}
-    exec(compile(snippet("import Producer", open_url), "producer", "exec"), names)  # noqa: S102 (the guide's own text)
+    exec(compile(snippet("decision = producer.submit", open_url), "producer", "exec"), names)  # noqa: S102 (the guide's own text)
     assert names["decision"].accepted
     assert capsys.readouterr().out == ""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -16,11 +17,19 @@ from rules.difference import with_values
 from sluicegate.__main__ import dispatch
 from sluicegate.records import AlertName
 from sluicegate.store import Store
-from tests.cli.test_readme import REPOSITORY, commands, is_quick
+from tests.guides import Guide
 from tests.recorded import by_the_minute
 from tests.week import AGED_S, Week, settings_file
 
-GUIDE = REPOSITORY / "docs" / "guides" / "tune-one-threshold.md"
+COMMANDS = (
+    "rules backtest",
+    "rules diff --settings sluicegate.yaml --set",
+    "rules diff --settings sluicegate.yaml --with",
+    "rules certify",
+    "rules generate",
+    "queue apply",
+    "dashboards generate",
+)
 GUIDES_URL = "http://127.0.0.1:9090"
 TUNED = "thresholds.reject_age_p95_seconds=110"
 
@@ -65,11 +74,11 @@ def test_the_guides_commands_run_in_the_guides_order(
         assert store.init_queue(contract.for_redis(), contract.digest(), "ann", "a test").answer == "moved"
     settings_file(tmp_path, tuned).rename("tuned.yaml")
     settings_file(tmp_path, settings)
-    found = [command for command in commands(GUIDE) if is_quick(command)]
-    assert len(found) >= 6
-    for command in found:
-        filled = {"NAME": "ann", "WHY": "a test", GUIDES_URL: week.url}
-        assert dispatch([filled.get(word, word) for word in command.words]) == 0, f"{command}: {capsys.readouterr()}"
+    filled = {"NAME": "ann", "WHY": "a test", GUIDES_URL: week.url}
+    with Guide.named("tune-one-threshold") as guide:
+        for beginning in COMMANDS:
+            _, *words = shlex.split(guide.next(f"sluicegate {beginning}").line)
+            assert dispatch([filled.get(word, word) for word in words]) == 0, f"{beginning}: {capsys.readouterr()}"
     said = capsys.readouterr().out
     assert "contract.thresholds.reject_age_p95_seconds: 120 → 110" in said
     assert "nothing would have fired otherwise" in said
