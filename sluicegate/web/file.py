@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ssl
+from enum import StrEnum
 from pathlib import Path
 
 import structlog
 
 from sluicegate.errors import SettingsError
-from sluicegate.web.config import WebConfig, context_of, read
+from sluicegate.web.config import ClientAuth, TlsVersion, WebConfig, context_of, read
 from sluicegate.web.kept_file import Stamp, stamp_of
 
 _log = structlog.get_logger(__name__)
@@ -35,8 +36,7 @@ class WebFile:
             return False
         try:
             config, context = self._load()
-            if (config.tls is None) != (self.config.tls is None):
-                raise SettingsError("TLS is switched on or off by a restart only.")
+            _refuse_to_ask_less(self.config, config)
         except SettingsError as error:
             _log.warning("web_config_refused", file=str(self._path), error=str(error), in_force="the one from before")
             return False
@@ -52,3 +52,25 @@ class WebFile:
             return config, None
         self._seen = {self._path: self._seen[self._path], **{path: stamp_of(path) for path in config.tls.files}}
         return config, context_of(self._path, config.tls)
+
+
+def _refuse_to_ask_less(before: WebConfig, after: WebConfig) -> None:
+    """Raise SettingsError where a change would let in whoever was kept out.
+
+    A file that is half written can be valid: what is still to come is what it asks for.
+    """
+    if (after.tls is None) != (before.tls is None):
+        raise SettingsError("TLS is switched on or off by a restart only.")
+    if before.users and not after.users:
+        raise SettingsError("Passwords are given up by a restart only.")
+    if before.tls is None or after.tls is None:
+        return
+    if _place(after.tls.client_auth) < _place(before.tls.client_auth):
+        raise SettingsError("Client certificates are asked for less strictly by a restart only.")
+    if _place(after.tls.min_version) < _place(before.tls.min_version):
+        raise SettingsError("An older protocol is taken by a restart only.")
+
+
+def _place(one: ClientAuth | TlsVersion) -> int:
+    """Give the place among its kind; the enums go from the least strict to the strictest."""
+    return list[StrEnum](type(one)).index(one)

@@ -215,6 +215,29 @@ def test_a_new_authority_of_scrapers_counts_without_a_restart(web: Web, tmp_path
         assert not gets_a_page(web, exporter, web.authority.client())
 
 
+def test_what_asks_for_less_waits_for_a_restart(web: Web, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file that is half written is valid, and what is still to come is what keeps strangers out."""
+    pair, users = web.authority.client(), {USER: hashed(PASSWORD)}
+    required = "RequireAndVerifyClientCert"
+
+    def refused(exporter: Exporter) -> None:
+        wait_until(lambda: "web_config_refused" in capsys.readouterr().out, "the file is refused")
+        with client_of(web, pair) as nameless:
+            assert page_of(nameless, exporter).status_code == 401
+        with client_of(web, auth=(USER, PASSWORD)) as stranger, pytest.raises(httpx.TransportError):
+            page_of(stranger, exporter)
+
+    with serving(
+        web.write(users=users, client_auth_type=required, client_ca_file="ca.pem", min_version="TLS13")
+    ) as exporter:
+        web.write(client_auth_type=required, client_ca_file="ca.pem", min_version="TLS13")
+        refused(exporter)
+        web.write(users=users, min_version="TLS13")
+        refused(exporter)
+        web.write(users=users, client_auth_type=required, client_ca_file="ca.pem")
+        refused(exporter)
+
+
 def test_a_changed_password_counts_on_open_connections_too(web: Web) -> None:
     with (
         serving(web.write(tls=False, users={USER: hashed(PASSWORD)})) as exporter,
