@@ -18,8 +18,9 @@ import structlog
 from exporter.catalogue import QUEUE_FIGURES
 from exporter.lines import Lines
 from exporter.reading import Failure, Reading, Scrape
+from sluicegate.damage import damaged_parts
 from sluicegate.errors import StoreError, StoreUnavailable
-from sluicegate.telemetry import Part, Telemetry
+from sluicegate.telemetry import Telemetry
 
 # Reads one queue in at most the given seconds; raises StoreError.
 Observe = Callable[[float], Telemetry]
@@ -56,7 +57,7 @@ def _nothing() -> None:
 def _reading_of(queue: str, telemetry: Telemetry, lines: Lines[Telemetry]) -> Reading:
     """Write the lines of one queue; what is damaged in it is a failure beside them."""
     written = lines.write(telemetry)
-    damaged = telemetry.damaged | ({Part.COUNTERS} if telemetry.broken_counters else set())
+    damaged = damaged_parts(telemetry)
     if not damaged:
         return Reading(queue, True, telemetry, written)
     detail = f"damaged by hand, and left out: {', '.join(sorted(damaged))}"
@@ -117,7 +118,7 @@ class Collector:
         await asyncio.gather(*self._directly, return_exceptions=True)
 
     async def _reading(self, queue: str, limit_s: float) -> Reading:
-        read = self._under_way.get(queue)
+        read, until = self._under_way.get(queue), time.monotonic() + limit_s
         if read is None or read.done():
             read = self._begin(queue)
             direct = self._direct.get(queue)
@@ -132,13 +133,15 @@ class Collector:
                 task.add_done_callback(self._directly.discard)
         if read.done():
             return read.result()
+        # The event loop may have been asked first, and has handed on to the thread.
+        wait_seconds = max(0.0, until - time.monotonic())
         left_s = max(0.0, self._began[queue] + self.budget_s - time.monotonic())
         # Waiting, not cancelling: the read may be another scrape's as well.
-        done, _ = await asyncio.wait({read}, timeout=min(limit_s, left_s))
-        if not done and left_s < limit_s:
+        done, _ = await asyncio.wait({read}, timeout=min(wait_seconds, left_s))
+        if not done and left_s < wait_seconds:
             # An answer that comes byte by byte is never late for whoever waits for the next byte.
             self._break_off.get(queue, _nothing)()
-            done, _ = await asyncio.wait({read}, timeout=limit_s - left_s)
+            done, _ = await asyncio.wait({read}, timeout=wait_seconds - left_s)
         if not done:
             return Reading(queue, False, failure=Failure.LATE, detail=f"no answer within {limit_s:.2f} s")
         return read.result()

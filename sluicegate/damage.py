@@ -20,14 +20,23 @@ _STATE_PARTS: dict[str, tuple[Part, ...]] = {
 }
 
 
+def damaged_parts(telemetry: Telemetry) -> frozenset[Part]:
+    """Name every part that is damaged; a single total that was written over is damage to the totals."""
+    return telemetry.damaged | ({Part.COUNTERS} if telemetry.broken_counters else frozenset())
+
+
+def contract_is_lost(telemetry: Telemetry) -> bool:
+    """Say whether the queue's stored settings are gone: then nothing can be counted."""
+    return not telemetry.settings_digest and telemetry.gate.initialised
+
+
 def was_measured(telemetry: Telemetry, *parts: Part) -> bool:
     """Say whether a figure that is read from these parts says anything.
 
     It does not where one of them is damaged, or where the queue's stored settings are lost: what was not counted is
     not zero.
     """
-    lost = not telemetry.settings_digest and telemetry.gate.initialised
-    return not lost and (not telemetry.damaged or telemetry.damaged.isdisjoint(parts))
+    return not contract_is_lost(telemetry) and (not telemetry.damaged or telemetry.damaged.isdisjoint(parts))
 
 
 def known(telemetry: Telemetry, value: float | None, *parts: Part) -> float | None:

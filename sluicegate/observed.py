@@ -185,8 +185,12 @@ def _counters(flat: tuple[str, ...]) -> Counters:
     return counted, frozenset(stored) - frozenset(counted)
 
 
+# A counter of Redis has no more digits.
+_MOST_DIGITS = 19
+
+
 def _is_total(value: str) -> bool:
-    return value.isdecimal() and value.isascii()
+    return value.isdecimal() and value.isascii() and len(value) <= _MOST_DIGITS
 
 
 def _gate(values: Flat, runs: Flat, required: int) -> GateView:

@@ -9,13 +9,15 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sluicegate.damage import AGES, DEADLINES, known, known_jobs
+from sluicegate.damage import AGES, DEADLINES, contract_is_lost, damaged_parts, known, known_jobs, was_measured
 from sluicegate.telemetry import OTHER_CLASS, ClassFigures, Part, Telemetry
 
 _STATES = ("ready", "delayed", "running", "unknown", "blocked")
 _AGES = ("queue_age_p50_seconds", "queue_age_p95_seconds", "queue_age_p99_seconds", "oldest_job_age_seconds")
 _SLACKS = ("deadline_slack_p1_seconds", "deadline_slack_p10_seconds", "deadline_slack_p50_seconds")
+_AGE_WORDS, _SLACK_WORDS = ("p50", "p95", "p99", "oldest"), ("p1", "p10", "p50")
 _WAIT = (Part.READY, Part.COMPLETIONS)
+_NOT_KNOWN = "not known"
 _COLUMNS = (*_STATES, "doomed")
 
 
@@ -36,7 +38,7 @@ def stats_body(telemetry: Telemetry) -> dict[str, Any]:
         "queue": telemetry.queue,
         "at_ms": telemetry.at_ms,
         "settings_digest": telemetry.settings_digest,
-        "damaged": sorted(telemetry.damaged),
+        "damaged": sorted(damaged_parts(telemetry)),
         **_ages_and_slacks(telemetry, telemetry),
         "provider_5xx_rate": known(telemetry, telemetry.provider.rate_5xx, Part.PROVIDER),
         "provider_timeout_rate": known(telemetry, telemetry.provider.rate_timeout, Part.PROVIDER),
@@ -68,7 +70,7 @@ def stats_body(telemetry: Telemetry) -> dict[str, Any]:
         "run_live": {"runbook": gate.run.runbook, "step": gate.run.step} if gate.run else None,
         "duplicate_side_effects_unacknowledged": gate.duplicates_unacknowledged,
         "doomed_jobs": known(telemetry, telemetry.doomed, *DEADLINES),
-        "jobs": {**_jobs(telemetry, telemetry), "canaries": telemetry.canaries},
+        "jobs": {**_jobs(telemetry, telemetry), "canaries": known(telemetry, telemetry.canaries)},
         "threshold": dict(telemetry.thresholds),
         "counters": {name: telemetry.counter(name) for name in _counted(telemetry, "", telemetry.counters)},
         "classes": {name: _class_body(telemetry, name, figures) for name, figures in telemetry.classes.items()},
@@ -80,21 +82,36 @@ def stats_lines(telemetry: Telemetry) -> Iterator[str]:
     body = stats_body(telemetry)
     pin = telemetry.gate.pin
     yield f"queue {telemetry.queue}: gate {telemetry.gate.drain_state}{f', pinned: {pin}' if pin else ''}"
-    if telemetry.damaged:
+    if body["damaged"]:
         yield f"damaged by hand, so not shown: {', '.join(body['damaged'])}"
-    yield f"age {_named(body, ('p50', 'p95', 'p99', 'oldest'), _AGES)}"
-    empty = telemetry.deadline_slack_p10_seconds is None
-    yield f"slack {'no unfinished job' if empty else _named(body, ('p1', 'p10', 'p50'), _SLACKS)}"
-    yield (
-        f"provider {_share(body['provider_5xx_rate'])} 5xx, {_share(body['provider_timeout_rate'])} timeouts of "
-        f"{_count(body['provider_window_calls'])} calls in {telemetry.provider.seconds:g} s"
-    )
-    yield f"in flight {_count(body['worker_inflight'])}, predicted wait {_seconds(body['predicted_wait_seconds'])}"
+    if contract_is_lost(telemetry):
+        yield "the contract in Redis is lost, so nothing can be counted"
+    yield f"age {_NOT_KNOWN if not was_measured(telemetry, *AGES) else _named(body, _AGE_WORDS, _AGES)}"
+    yield f"slack {_slack_said(telemetry, body)}"
+    yield f"provider {_provider_said(telemetry, body)}"
+    wait = _seconds(body["predicted_wait_seconds"], is_known=was_measured(telemetry, *_WAIT))
+    yield f"in flight {_count(body['worker_inflight'])}, predicted wait {wait}"
     yield f"{'':<20}" + "".join(f"{name:>9}" for name in _COLUMNS) + f"{'age p95':>11}{'slack p10':>11}"
+    has_slacks = was_measured(telemetry, *DEADLINES)
     for name, figures in sorted(body["classes"].items()):
         if name != OTHER_CLASS or any(figures["jobs"].values()):
-            yield _row(name, figures)
-    yield _row("all", body)
+            yield _row(name, figures, has_slacks=has_slacks)
+    yield _row("all", body, has_slacks=has_slacks)
+
+
+def _slack_said(telemetry: Telemetry, body: Mapping[str, Any]) -> str:
+    if not was_measured(telemetry, *DEADLINES):
+        return _NOT_KNOWN
+    return "no unfinished job" if body["deadline_slack_p10_seconds"] is None else _named(body, _SLACK_WORDS, _SLACKS)
+
+
+def _provider_said(telemetry: Telemetry, body: Mapping[str, Any]) -> str:
+    if not was_measured(telemetry, Part.PROVIDER):
+        return _NOT_KNOWN
+    return (
+        f"{_share(body['provider_5xx_rate'])} 5xx, {_share(body['provider_timeout_rate'])} timeouts of "
+        f"{_count(body['provider_window_calls'])} calls in {telemetry.provider.seconds:g} s"
+    )
 
 
 def _class_body(telemetry: Telemetry, name: str, figures: ClassFigures) -> dict[str, Any]:
@@ -138,9 +155,11 @@ def _counted(telemetry: Telemetry, of: str, counters: Mapping[str, int]) -> list
     return sorted({*counters, *(name for job_class, name in telemetry.broken_counters if job_class == of)})
 
 
-def _row(name: str, figures: Mapping[str, Any]) -> str:
+def _row(name: str, figures: Mapping[str, Any], *, has_slacks: bool) -> str:
     counts = "".join(f"{_count(figures['jobs'][column]):>9}" for column in _COLUMNS)
-    age, slack = (_seconds(figures[each]) for each in ("queue_age_p95_seconds", "deadline_slack_p10_seconds"))
+    # An age there is always, where it is known.
+    age = _seconds(figures["queue_age_p95_seconds"], is_known=False)
+    slack = _seconds(figures["deadline_slack_p10_seconds"], is_known=has_slacks)
     return f"{name:<20}{counts}{age:>11}{slack:>11}"
 
 
@@ -148,8 +167,9 @@ def _named(body: Mapping[str, Any], words: tuple[str, ...], names: tuple[str, ..
     return ", ".join(f"{word} {_seconds(body[name])}" for word, name in zip(words, names, strict=True))
 
 
-def _seconds(value: float | None) -> str:
-    return "none" if value is None else f"{value:.1f} s"
+def _seconds(value: float | None, *, is_known: bool = True) -> str:
+    """Write seconds; what is not there is none only where that is known."""
+    return ("none" if is_known else "?") if value is None else f"{value:.1f} s"
 
 
 def _share(value: float | None) -> str:

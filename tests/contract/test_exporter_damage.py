@@ -172,6 +172,7 @@ def test_a_container_that_is_gone_costs_its_figures_and_is_named(sick: Sick) -> 
     [
         (("HSET", "counters", "admitted", "many"), "sluicegate_admissions_total"),
         (("HSET", "counters:lint-fix", "met", "1e3"), "sluicegate_class_deadline_outcomes_total"),
+        (("HSET", "counters", "admitted", "9" * 5000), "sluicegate_admissions_total"),
         (("ZADD", "queue:fifo:lint-fix:-", "99999999999999", "from-the-future"), "queue_age_p95_seconds"),
         (("ZADD", "queue:fifo:lint-fix:-", "+inf", "from-nowhere"), "oldest_job_age_seconds"),
     ],

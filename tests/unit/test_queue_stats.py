@@ -80,6 +80,15 @@ def test_a_person_sees_what_decides_first_and_a_row_a_class() -> None:
         ({"damaged": frozenset({Part.READY, Part.CLOCK})}, "damaged by hand, so not shown: clock, ready"),
         ({"damaged": frozenset({Part.RUNNING})}, "in flight ?, predicted wait 2.2 s"),
         ({"provider": EMPTY.provider}, "provider no 5xx, no timeouts of 0 calls in 30 s"),
+        ({"damaged": frozenset({Part.READY})}, "age not known"),
+        ({"deadline_slack_p10_seconds": None, "damaged": frozenset({Part.DEADLINES})}, "slack not known"),
+        ({"damaged": frozenset({Part.PROVIDER})}, "provider not known"),
+        ({"damaged": frozenset({Part.COMPLETIONS})}, "in flight 3, predicted wait ?"),
+        (
+            {"damaged": frozenset({Part.READY, Part.DEADLINES})},
+            f"{'lint-fix':<20}        ?        ?        ?        1        0        ?          ?          ?",
+        ),
+        ({"broken_counters": frozenset({("", "admitted")})}, "damaged by hand, so not shown: counters"),
     ],
 )
 def test_what_is_not_known_is_not_shown_as_a_number(changes: dict[str, Any], line: str) -> None:
@@ -90,3 +99,13 @@ def test_undeclared_classes_have_a_row_once_they_have_a_job() -> None:
     telemetry = replace(BUSY, classes={OTHER_CLASS: replace(IDLE, ready=1)})
 
     assert any(line.startswith(OTHER_CLASS) for line in stats_text(telemetry).splitlines())
+
+
+def test_a_lost_contract_is_no_empty_queue() -> None:
+    lost = with_gate(replace(BUSY, settings_digest="", deadline_slack_p10_seconds=None, classes={}), initialised=True)
+
+    said = stats_text(lost).splitlines()
+
+    assert "the contract in Redis is lost, so nothing can be counted" in said
+    assert {"age not known", "slack not known", "provider not known", "in flight ?, predicted wait ?"} <= set(said)
+    assert said[-1] == f"{'all':<20}        ?        ?        ?        ?        ?        ?          ?          ?"

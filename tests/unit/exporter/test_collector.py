@@ -216,6 +216,24 @@ def test_a_queue_that_only_its_thread_can_read_is_read_there(limit_s: float | No
     collector.close()
 
 
+def test_what_the_event_loop_took_before_it_handed_on_counts_towards_the_scrape() -> None:
+    """Redis takes its time to say that the function is not there, and the thread then waits as well."""
+    held = Held()
+
+    async def slow() -> None:
+        await asyncio.sleep(0.8)
+
+    collector = Collector({"default": held}, 2.0, direct={"default": slow})
+    started = time.monotonic()
+
+    scrape = asyncio.run(collector.scrape(1.0))
+
+    assert failures(scrape) == {"default": Failure.LATE}
+    assert time.monotonic() - started < 1.5
+    held.let_go.set()
+    collector.close()
+
+
 @pytest.mark.parametrize("limits_s", [(None, 0.05), (0.05, None), (0.05, 0.05)])
 @pytest.mark.parametrize("answer", [BUSY, None], ids=["in the loop", "in its thread"])
 def test_scrapes_that_overlap_share_one_read_of_the_event_loop(
