@@ -69,6 +69,8 @@ def _said(change: PageChange) -> str:
 
 
 def _judged(change: PageChange) -> str:
+    if not change.about_deadlines:
+        return "not about deadlines"
     return "for nothing" if change.for_nothing else "about harm"
 
 
@@ -92,4 +94,5 @@ def _change_body(change: PageChange) -> dict[str, object]:
         "earlier_s": change.earlier_ms / 1000,
         "longer_s": change.longer_ms / 1000,
         "for_nothing": change.for_nothing,
+        "about_deadlines": change.about_deadlines,
     }

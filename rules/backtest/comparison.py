@@ -21,13 +21,17 @@ class Effect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PageChange:
-    """Hold what becomes of one page of an alert; `for_nothing` is what it is after, or was where it vanishes."""
+    """Hold what becomes of one page of an alert; `for_nothing` is what it is after, or was where it vanishes.
+
+    What is not about deadlines is never for nothing, and never about harm either.
+    """
 
     alert: str
     effect: Effect
     before: Firing | None
     after: Firing | None
     for_nothing: bool
+    about_deadlines: bool = True
 
     @property
     def at_ms(self) -> int:
@@ -78,17 +82,18 @@ class Comparison:
 
 def _of_alert(name: str, before: Result | None, after: Result | None) -> Iterator[PageChange]:
     gone = list(before.pages if before else ())
+    about = any(one.tried.about_deadlines for one in (before, after) if one is not None)
     for page in after.pages if after else ():
         for_nothing = after is not None and page in after.in_vain
         was = _overlapping(page, gone)
         if was is None:
-            yield PageChange(name, Effect.APPEARS, None, page, for_nothing)
+            yield PageChange(name, Effect.APPEARS, None, page, for_nothing, about)
             continue
         gone.remove(was)
         if was != page:
-            yield PageChange(name, Effect.MOVES, was, page, for_nothing)
+            yield PageChange(name, Effect.MOVES, was, page, for_nothing, about)
     for page in gone:
-        yield PageChange(name, Effect.VANISHES, page, None, before is not None and page in before.in_vain)
+        yield PageChange(name, Effect.VANISHES, page, None, before is not None and page in before.in_vain, about)
 
 
 def _overlapping(page: Firing, among: Sequence[Firing]) -> Firing | None:

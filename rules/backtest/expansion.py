@@ -23,7 +23,9 @@ def expand(expression: str, scope: Scope) -> str:
     """Put each record's own expression in its place, with its matchers, range and offset moved inside."""
 
     def expanded(found: re.Match[str]) -> str:
-        record = _BY_NAME[found["name"]]
+        record = _BY_NAME.get(found["name"])
+        if record is None:
+            return found[0]  # somebody else's record, in an expression to compare with
         # Labels of a record are labels of what it is taken from, with the same values.
         selector = f"{scope.selector(record)},{found['matchers']}"
         offset = found["offset"] or ""

@@ -45,11 +45,16 @@ class Incident:
 
 @dataclass(frozen=True, slots=True)
 class Harm:
-    """Hold all the harm of a history; `reach_ms` is the longest deadline."""
+    """Hold all the harm of a history; `reach_ms` is the longest deadline.
+
+    `unseen` are the stretches (Unix ms) in which no deadline was counted, from the last count before to the first one
+    after: what was missed meanwhile is seen at their end, or not at all.
+    """
 
     misses: tuple[Miss, ...]
     closings: tuple[Closing, ...]
     reach_ms: int
+    unseen: tuple[tuple[int, int], ...] = ()
 
     @property
     def incidents(self) -> tuple[Incident, ...]:

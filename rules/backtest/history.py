@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
+from itertools import pairwise
 
 from rules.backtest.evaluations import Evaluations
 from rules.backtest.expansion import expand
@@ -28,6 +30,8 @@ _HOURS_AT_ONCE_MS = 3 * 3_600_000
 # A counter is compared with its last value, however long ago, up to what Prometheus itself looks back.
 _LOOKBACK_S = 300
 _CURVE_STEPS = 600
+# Evaluations that may be missing before it is a stretch in which nothing was counted.
+_PAUSE_INTERVALS = 3
 
 
 class Inputs(StrEnum):
@@ -140,13 +144,36 @@ class History:
             before = f"max by ({kept}) (last_over_time({metric}[{_LOOKBACK_S}s] offset {step}))"
         risen = f"({by} ({counted}) - {by} ({before})) > 0"
         wanted = set(self.evaluations.instants)
-        return tuple(
-            sorted(
-                Miss(at, dict(labels).get(CLASS_LABEL, ""), round(value))
-                for labels, at, value in self._values(risen)
-                if at in wanted and math.isfinite(value)
-            )
+        seen = (
+            Miss(at, dict(labels).get(CLASS_LABEL, ""), round(value))
+            for labels, at, value in self._values(risen)
+            if at in wanted and math.isfinite(value)
         )
+        return tuple(sorted([*seen, *self._found_afterwards(f"{by} ({counted})")]))
+
+    @cached_property
+    def unseen(self) -> tuple[tuple[int, int], ...]:
+        """Give the stretches in which no deadline was counted: Prometheus was down, or the figure was not there."""
+        counted = self.scope.one_of(records.CLASS_OUTCOMES, OUTCOME_LABEL, MISSES)
+        gone = {at for instants in self.present(f"absent({counted})").values() for at in instants}
+        first, *_, last = (*self.evaluations.instants, self.evaluations.instants[-1])
+        counts = [at for at in self.evaluations.instants if at not in gone]
+        pause_ms = _PAUSE_INTERVALS * self.evaluations.interval_ms
+        return tuple((before, after) for before, after in pairwise((first, *counts, last)) if after - before > pause_ms)
+
+    def _found_afterwards(self, counted: str) -> Iterator[Miss]:
+        """Compare the totals on both sides of a stretch that is longer than what `misses` looks back on."""
+        for before, after in self.unseen:
+            if after - before > _LOOKBACK_S * 1000 + self.evaluations.interval_ms:
+                earlier, later = self._totals(counted, before), self._totals(counted, after)
+                for name, value in later.items():
+                    risen = value - earlier.get(name, value)
+                    if math.isfinite(risen) and risen > 0:
+                        yield Miss(after, name, round(risen))
+
+    def _totals(self, counted: str, at_ms: int) -> dict[str, float]:
+        found = self.prometheus.at(self._asked(counted), at_ms)
+        return {one.labels.get(CLASS_LABEL, ""): one.samples[0][1] for one in found}
 
     def closings(self) -> tuple[Closing, ...]:
         """Give the stretches in which the gate was not in `admit`, each with its state."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from rules.alert import Severity
 from rules.backtest.history import History
 from rules.backtest.run import Backtest, Result, results
-from rules.backtest.shown import instant, lasted
+from rules.backtest.shown import instant, lasted, not_counted
 from sluicegate import records
 from sluicegate.plot import Panel, Picture, Strip
 from sluicegate.records import Record
@@ -75,12 +75,23 @@ def _gate(backtest: Backtest, seconds: float) -> Iterable[Span]:
     at = 0.0
     for one in backtest.harm.closings:
         begins = max(0.0, _at(backtest, one.from_ms))
-        if begins > at:
-            yield Span("admit", at, begins)
+        yield from _admits(backtest, at, begins)
         yield Span(one.state, begins, max(_at(backtest, one.to_ms), begins + seconds * _THINNEST))
         at = max(at, _at(backtest, one.to_ms))
-    if at < seconds:
-        yield Span("admit", at, seconds)
+    yield from _admits(backtest, at, seconds)
+
+
+def _admits(backtest: Backtest, from_s: float, to_s: float) -> Iterable[Span]:
+    """Show the gate open from one time to another, but for the stretches of which nothing was recorded."""
+    at = from_s
+    for before, after in not_counted(backtest):
+        begins, ends = max(at, _at(backtest, before)), min(to_s, _at(backtest, after))
+        if begins < ends:
+            if at < begins:
+                yield Span("admit", at, begins)
+            at = ends
+    if at < to_s:
+        yield Span("admit", at, to_s)
 
 
 def _misses(backtest: Backtest, seconds: float) -> Iterable[Span]:

@@ -141,7 +141,7 @@ def backtest(
     scope = history.scope
     longest_s = max(declared.deadline_s for declared in scope.settings.contract.classes.values())
     harm = (
-        Harm(history.misses(), history.closings(), round(longest_s * 1000))
+        Harm(history.misses(), history.closings(), round(longest_s * 1000), history.unseen)
         if known is None
         else replace(known.harm, reach_ms=round(longest_s * 1000))
     )

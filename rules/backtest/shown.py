@@ -70,8 +70,17 @@ def _harm(backtest: Backtest) -> Iterator[str]:
     shut = backtest.harm.shut
     for_ms = sum(ended - begun for begun, ended in shut)
     yield f"Times that the gate left admit: {len(shut)}, {lasted(for_ms)} in all."
+    unseen = not_counted(backtest)
+    if any(before <= backtest.from_ms and after >= backtest.to_ms for before, after in unseen):
+        yield "Whether a deadline was missed is not known: none was counted in this time."
+        return
+    if unseen:
+        yield (
+            f"Deadlines were not counted for {lasted(sum(after - before for before, after in unseen))} of it"
+            f" (stretches: {len(unseen)}). What was missed in one is seen at its end, if it has one."
+        )
     if not incidents:
-        yield "No deadline was missed."
+        yield "No deadline was seen to be missed." if unseen else "No deadline was missed."
         return
     head = ("incident", "first deadline missed", "last", "missed", "classes", "first page before it", "utilization")
     rows = [
@@ -87,6 +96,12 @@ def _harm(backtest: Backtest) -> Iterator[str]:
         for place, incident in enumerate(incidents, start=1)
     ]
     yield from table_lines(head, rows, terminal_width())
+
+
+def not_counted(backtest: Backtest) -> tuple[tuple[int, int], ...]:
+    """Give the stretches in which no deadline was counted, as far as they lie in the time that is shown."""
+    begins = backtest.from_ms
+    return tuple((max(before, begins), after) for before, after in backtest.harm.unseen if after > begins)
 
 
 def lead_in_words(page: tuple[str, int] | None) -> str:
@@ -175,6 +190,7 @@ def backtest_body(backtest: Backtest) -> dict[str, object]:
             }
             for one in incidents
         ],
+        "not_counted": [{"from": begun / 1000, "to": ended / 1000} for begun, ended in not_counted(backtest)],
         "closings": [
             {"state": one.state, "from": one.from_ms / 1000, "to": one.to_ms / 1000} for one in backtest.harm.closings
         ],

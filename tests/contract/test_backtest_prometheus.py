@@ -28,7 +28,7 @@ from sluicegate.records import AlertName
 from sluicegate.settings import default_settings
 from tests.queues import wait_until
 from tests.recorded import DAY_S, Recording, by_the_minute, serve
-from tests.week import AGED_S, CLOSED_S, MISSED_S, WEEK_S, Week, served
+from tests.week import AGED_S, CLOSED_S, MISSED, MISSED_S, WEEK_S, Week, served, settings_file
 
 EVERY_S = 0.25
 EVALUATIONS = 24
@@ -200,6 +200,40 @@ def test_times_before_the_rules_were_loaded_are_read_from_the_exporters_metrics(
     history = History.find(asked, Scope(settings), round((begins_s - 3600) * 1000), round((begins_s + DAY_S) * 1000))
     assert history.inputs is Inputs.METRICS
     assert history.evaluations.instants[0] == begins_s * 1000, "nothing is told of the hour before the exporter"
+
+
+@pytest.mark.parametrize("inputs", Inputs)
+def test_what_was_missed_in_a_gap_is_found_at_its_end_and_the_gap_is_told(children: Children, inputs: Inputs) -> None:
+    settings = by_the_minute()
+    begins_s, gap_s, back_s = time.time() // 60 * 60 - 4 * 3600, 3600.0, 5400.0
+    missed = {MISSED: lambda at_s: 2.0 if at_s < 4000 else 9.0}
+    of_metrics = inputs is Inputs.METRICS
+    recording = Recording(
+        settings, 4 * 3600, drawn=missed, gaps=((gap_s, back_s),), with_records=not of_metrics, with_metrics=of_metrics
+    )
+    server = serve(children, recording, begins_s)
+    begins_ms = round(begins_s * 1000)
+    history = History.find(Prometheus(server.url), Scope(settings), begins_ms, begins_ms + 4 * 3_600_000, inputs)
+
+    (one,) = history.misses()
+    ((before, after),) = history.unseen
+    assert (round((one.at_ms / 1000 - begins_s) / 60), one.class_name, one.count) == (round(back_s / 60), "lint", 7)
+    assert after == one.at_ms
+    # Without a scrape that fails, Prometheus shows the last figure for five minutes more.
+    assert 0 <= before / 1000 - begins_s - (gap_s - 60) <= 360
+
+
+def test_a_history_without_counts_of_deadlines_says_nothing_of_them(
+    children: Children, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    settings = by_the_minute()
+    begins_s = time.time() // 60 * 60 - 3600
+    server = serve(children, Recording(settings, 3600), begins_s)
+    week = Week(server.url, begins_s, settings_file(tmp_path, settings))
+    assert dispatch(week.words("rules", "backtest", to_s=3600)) == 0
+    said = capsys.readouterr().out
+    assert "Whether a deadline was missed is not known" in said
+    assert "No deadline" not in said
 
 
 def test_the_panel_of_which_no_drill_has_a_case_shows_how_long_a_job_is_unknown(children: Children) -> None:

@@ -144,6 +144,14 @@ def test_people_read_what_it_does_to_leads_and_false_pages() -> None:
     assert text.endswith("False pages: 0 → 1.")
 
 
+def test_a_page_that_is_not_about_deadlines_is_not_said_to_be_about_harm() -> None:
+    silent = replayed({CRITICAL: [(90, 110)], AlertName.CONTROLLER_SILENT: [(20, 30)]}, set())
+    changes = Comparison(replayed({CRITICAL: [(90, 110)]}, set()), silent)
+    assert "SluicegateControllerSilent\tappears, for 10 s\tnot about deadlines" in "\n".join(comparison_lines(changes))
+    body = json.loads(difference_json(Difference.between(BEFORE, BEFORE), changes))["backtest"]
+    assert [change["about_deadlines"] for change in body["changes"]] == [False]
+
+
 def test_a_change_without_effect_is_said_to_have_none() -> None:
     text = "\n".join(comparison_lines(Comparison(WAS, WAS)))
     assert "nothing would have fired otherwise" in text

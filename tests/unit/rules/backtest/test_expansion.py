@@ -51,3 +51,8 @@ def test_every_alert_can_be_written_so_and_reads_no_record_any_more(name: str) -
         written = expand(alert.expression, Scope(settings))
         promql_parser.parse(written)
         assert not [one for one in names if one in written], alert.name
+
+
+def test_a_record_of_somebody_else_stays_as_it_is() -> None:
+    expression = 'instance:node_cpu_utilisation:rate{job="node"} > 0.9'
+    assert expand(expression, SCOPE) == expression

@@ -86,6 +86,22 @@ def test_without_a_miss_there_is_no_incident() -> None:
     assert "No deadline was missed." in told(Harm((), (), 36_000))
 
 
+def test_what_was_not_counted_is_not_said_to_have_been_met() -> None:
+    lines = told(Harm((), (), 36_000, unseen=((-5_000, 10_000), (90_000, 150_000))))
+    assert (
+        "Deadlines were not counted for 70 s of it (stretches: 2). What was missed in one is seen at its end, if it has"
+        " one."
+    ) in lines
+    assert "No deadline was seen to be missed." in lines
+    assert "No deadline was missed." not in lines
+
+
+def test_where_nothing_was_counted_nothing_is_said_of_deadlines() -> None:
+    lines = told(Harm((), (), 36_000, unseen=((-5_000, 200_000),)))
+    assert "Whether a deadline was missed is not known: none was counted in this time." in lines
+    assert not any(line.startswith("No deadline") for line in lines)
+
+
 @pytest.mark.parametrize(
     ("ms", "said"),
     [(0, "0 s"), (1500, "1.5 s"), (119_900, "119.9 s"), (120_000, "2 min"), (7_200_000, "2 h"), (604_800_000, "7 d")],
