@@ -16,6 +16,10 @@ class Signal:
     value: float
     slope_per_s: float = 0
 
+    def held(self, at_s: float) -> Signal:
+        """Give what stands still at the value of a time."""
+        return Signal(self.value + self.slope_per_s * at_s)
+
     def spell(self, first: int, steps: int, interval_s: float) -> str:
         """Spell samples number `first` to `first + steps - 1`, `interval_s` apart."""
         if math.isnan(self.value):

@@ -18,7 +18,12 @@ from rules.ticks import Ticks
 from sluicegate import telemetry
 from sluicegate.records import AlertName
 
-TELEMETRY = (AlertName.TELEMETRY_ABSENT, AlertName.TELEMETRY_STALE, AlertName.TELEMETRY_BLIND)
+TELEMETRY = (
+    AlertName.TELEMETRY_ABSENT,
+    AlertName.TELEMETRY_STALE,
+    AlertName.TELEMETRY_BLIND,
+    AlertName.TELEMETRY_DAMAGED,
+)
 # A budget's windows bridge a disturbance of a few of its samples.
 _FEW = 4
 

@@ -82,10 +82,7 @@ def _each(situation: Situation, other: Signal) -> Mapping[str, Signal | None]:
 
 
 def _frozen(situation: Situation, at_s: float) -> Mapping[str, Signal | None]:
-    return {
-        key: None if signal is None else Signal(signal.value + signal.slope_per_s * at_s)
-        for key, signal in situation.items()
-    }
+    return {key: None if signal is None else signal.held(at_s) for key, signal in situation.items()}
 
 
 def _from_nothing(key: str, signal: Signal | None, at_s: float) -> Signal | None:

@@ -75,11 +75,11 @@ def _lay(folder: Path, files: dict[str, str]) -> None:
 
 
 def _run(promtool: str, words: Sequence[str], file: Path) -> Verdict:
-    answer = subprocess.run(
-        [promtool, *words, str(file)], capture_output=True, text=True, check=False, timeout=_LIMIT_S
-    )
-    return Verdict(
-        f"{' '.join(words)} {file.parent.name}/{file.name}",
-        answer.returncode == 0,
-        (answer.stdout + answer.stderr).strip(),
-    )
+    name = f"{' '.join(words)} {file.parent.name}/{file.name}"
+    try:
+        answer = subprocess.run(
+            [promtool, *words, str(file)], capture_output=True, text=True, check=False, timeout=_LIMIT_S
+        )
+    except subprocess.TimeoutExpired:
+        return Verdict(name, False, f"promtool was not done within {_LIMIT_S} s.")
+    return Verdict(name, answer.returncode == 0, (answer.stdout + answer.stderr).strip())

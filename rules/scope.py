@@ -10,7 +10,7 @@ from rules.promql import duration, escape, matchers
 from sluicegate import records
 from sluicegate.gate import DrainState
 from sluicegate.policy import Thresholds
-from sluicegate.records import DASHBOARD_UID, AlertName, Record, Source
+from sluicegate.records import DASHBOARD_UID, RUNS_DASHBOARD_UID, AlertName, Record, Source
 from sluicegate.settings import Settings
 from sluicegate.telemetry import DRAIN_STATE, PENDING_STATE, QUEUE_LABEL, STATE_LABEL
 
@@ -80,9 +80,17 @@ class Scope:
 
     @property
     def dashboard_url(self) -> str:
-        """Link to the dashboard with its queue filled in."""
+        """Link to the overview with its queue filled in."""
+        return self._dashboard_url(DASHBOARD_UID)
+
+    @property
+    def runs_dashboard_url(self) -> str:
+        """Link to the dashboard of the runs, for what is said of one under way."""
+        return self._dashboard_url(RUNS_DASHBOARD_UID)
+
+    def _dashboard_url(self, uid: str) -> str:
         base = self.settings.monitoring.dashboard_base_url.rstrip("/")
-        return f"{base}/d/{DASHBOARD_UID}/{DASHBOARD_UID}?var-queue={quote(self.queue, safe='')}"
+        return f"{base}/d/{uid}/{uid}?var-queue={quote(self.queue, safe='')}"
 
     def runbook_url(self, alert: AlertName) -> str:
         return f"{self.settings.monitoring.runbook_base_url.rstrip('/')}/{alert}.md"

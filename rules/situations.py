@@ -8,7 +8,7 @@ from rules.scope import Scope
 from sluicegate import telemetry
 from sluicegate.gate import DrainState
 
-# How far over and under a threshold the tests look: a thousandth of it.
+# How far over and under a threshold the tests look: a thousandth of it, or of one where it is nothing.
 _STEP = 1e-3
 
 
@@ -22,11 +22,11 @@ def jobs(state: str) -> str:
 
 
 def under(threshold: float) -> float:
-    return round(threshold * (1 - _STEP), 9)
+    return round(threshold - (threshold or 1) * _STEP, 9)
 
 
 def over(threshold: float) -> float:
-    return round(threshold * (1 + _STEP), 9)
+    return round(threshold + (threshold or 1) * _STEP, 9)
 
 
 def gate(state: DrainState) -> dict[str, Signal | None]:
@@ -51,7 +51,7 @@ def healthy(scope: Scope) -> dict[str, Signal | None]:
         telemetry.WORKER_INFLIGHT: Signal(scope.settings.contract.max_running),
         telemetry.CANARY_OK_COUNT: Signal(0),
         **gate(DrainState.ADMIT),
-        jobs(telemetry.PENDING_STATE): Signal(5),
+        jobs(telemetry.PENDING_STATE): Signal(min(5, scope.settings.contract.effective_max_pending)),
         jobs("running"): Signal(scope.settings.contract.max_running),
         jobs("unknown"): Signal(0),
         jobs("blocked"): Signal(0),
@@ -59,11 +59,11 @@ def healthy(scope: Scope) -> dict[str, Signal | None]:
         telemetry.UNKNOWN_LEFT_TOTAL: Signal(0),
         telemetry.UNKNOWN_RECONCILED_TOTAL: Signal(0),
         telemetry.REJECT_RETURNS_TOTAL: Signal(0),
-        telemetry.PREDICTED_WAIT_SECONDS: Signal(bounds.recovered_age_p95_seconds / 5),
         telemetry.EXECUTOR_SEEN_TIMESTAMP_SECONDS: clock(),
         telemetry.DUPLICATE_SIDE_EFFECTS_UNACKNOWLEDGED: Signal(0),
         telemetry.CONTROLLER_SEEN_TIMESTAMP_SECONDS: clock(),
         telemetry.SNAPSHOT_TIMESTAMP_SECONDS: clock(),
+        **{key(telemetry.COLLECTOR_DAMAGED, **{telemetry.PART_LABEL: part}): Signal(0) for part in telemetry.Part},
         telemetry.REDIS_UP: Signal(1),
         telemetry.GATE_READABLE: Signal(1),
     }
@@ -72,10 +72,13 @@ def healthy(scope: Scope) -> dict[str, Signal | None]:
 def _classes(scope: Scope) -> dict[str, Signal | None]:
     """Show every class with a job that waits and nearly all of its deadline left."""
     shown: dict[str, Signal | None] = {}
+    bounds, margin_s = scope.thresholds, scope.settings.contract.timings.margin_s
     for name, declared in scope.settings.contract.classes.items():
         of_class = {telemetry.CLASS_LABEL: name}
         shown[key(telemetry.CLASS_SLACK_P10_SECONDS, **of_class)] = Signal(declared.deadline_s * 0.75)
         shown[key(telemetry.CLASS_DEADLINE_SECONDS, **of_class)] = Signal(declared.deadline_s)
+        waits_s = min(bounds.recovered_age_p95_seconds / 5, (declared.deadline_s - margin_s) / 2)
+        shown[key(telemetry.CLASS_PREDICTED_WAIT_SECONDS, **of_class)] = Signal(waits_s)
         waiting = {**of_class, telemetry.STATE_LABEL: telemetry.PENDING_STATE}
         shown[key(telemetry.CLASS_JOBS, **waiting)] = Signal(1)
     return shown

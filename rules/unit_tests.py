@@ -200,7 +200,8 @@ class TestMaker:
         last = freezes - self._scope.timing.scrape_s
         seen_frozen = ticks.evaluated(last) + ticks.evaluated(self._scope.timing.stale_after_s)
         lapses = seen_frozen + ticks.evaluated(alert.keep_firing_for_s)
-        frozen = {**case.situation, SNAPSHOT_TIMESTAMP_SECONDS: Signal(last)}
+        whole = {**self._healthy, **case.situation}
+        frozen = {key: signal and signal.held(last) for key, signal in whole.items()}
         series = self._exporters.alone(
             (
                 *lit,

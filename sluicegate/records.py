@@ -56,8 +56,10 @@ CLASS_AGE = Record(telemetry.CLASS_AGE_P95_SECONDS, _BY_CLASS)
 CLASS_DEADLINE = Record(telemetry.CLASS_DEADLINE_SECONDS, _BY_CLASS)
 CLASS_JOBS = Record(telemetry.CLASS_JOBS, (*_BY_CLASS, telemetry.STATE_LABEL))
 CLASS_OUTCOMES = Record(telemetry.CLASS_DEADLINE_OUTCOMES_TOTAL, (*_BY_CLASS, telemetry.OUTCOME_LABEL))
+CLASS_PREDICTED_WAIT = Record(telemetry.CLASS_PREDICTED_WAIT_SECONDS, _BY_CLASS)
 CLASS_SLACK = Record(telemetry.CLASS_SLACK_P10_SECONDS, _BY_CLASS, Operation.MIN)
 CONTROLLER_SEEN = Record(telemetry.CONTROLLER_SEEN_TIMESTAMP_SECONDS)
+DAMAGED = Record(telemetry.COLLECTOR_DAMAGED, (_QUEUE, telemetry.PART_LABEL))
 DECISION = Record(telemetry.DECISION, (_QUEUE, telemetry.ACTION_LABEL, telemetry.REASON_LABEL))
 DRAIN_STATE = Record(telemetry.DRAIN_STATE, (_QUEUE, telemetry.DRAIN_STATE))
 DUPLICATES = Record(telemetry.DUPLICATE_SIDE_EFFECTS_UNACKNOWLEDGED)
@@ -68,7 +70,6 @@ INFLIGHT = Record(telemetry.WORKER_INFLIGHT)
 JOBS = Record(telemetry.JOBS, (_QUEUE, telemetry.STATE_LABEL))
 OLDEST_AGE = Record(telemetry.OLDEST_JOB_AGE_SECONDS)
 OLDEST_UNKNOWN = Record(telemetry.OLDEST_UNKNOWN_TIMESTAMP_SECONDS, operation=Operation.MIN)
-PREDICTED_WAIT = Record(telemetry.PREDICTED_WAIT_SECONDS)
 PROVIDER_5XX_RATE = Record(telemetry.PROVIDER_5XX_RATE)
 PROVIDER_TIMEOUT_RATE = Record(telemetry.PROVIDER_TIMEOUT_RATE)
 PROVIDER_WINDOW_CALLS = Record(telemetry.PROVIDER_WINDOW_CALLS)
@@ -104,7 +105,7 @@ RECORDS: tuple[Record, ...] = (
     CLASS_JOBS,
     CLASS_DEADLINE,
     CLASS_OUTCOMES,
-    PREDICTED_WAIT,
+    CLASS_PREDICTED_WAIT,
     PROVIDER_5XX_RATE,
     PROVIDER_TIMEOUT_RATE,
     PROVIDER_WINDOW_CALLS,
@@ -135,6 +136,7 @@ RECORDS: tuple[Record, ...] = (
     CONTROLLER_SEEN,
     EXECUTOR_SEEN,
     SNAPSHOT,
+    DAMAGED,
     REDIS_UP,
     GATE_READABLE,
 )
@@ -169,6 +171,7 @@ class AlertName(StrEnum):
     EXECUTOR_DEAD = "SluicegateExecutorDead"  # a person starts the executor
     EXECUTOR_HOLDING = "SluicegateExecutorHolding"  # a person gives the run what it waits for
     THRESHOLD_DRIFT = "SluicegateThresholdDrift"  # a person puts one file into force
+    TELEMETRY_DAMAGED = "SluicegateTelemetryDamaged"  # a person puts the data right
     TELEMETRY_BLIND = "SluicegateTelemetryBlind"  # a person brings the figures back
     TELEMETRY_ABSENT = "SluicegateTelemetryAbsent"  # a person brings the figures back
     TELEMETRY_STALE = "SluicegateTelemetryStale"  # a person brings the figures back

@@ -232,6 +232,10 @@ class AutomationSettings(ListenSettings):
         return self
 
 
+# What begins with {{ would be a template of Prometheus' to it.
+_ADDRESS = r"^[a-z]+://[^\s{}]+$"
+
+
 class MonitoringSettings(Section):
     """Hold the timings of Prometheus and Alertmanager that the generated files assume."""
 
@@ -244,13 +248,18 @@ class MonitoringSettings(Section):
     repeat_interval_s: float = seconds(300, "How often Alertmanager repeats what goes on firing.")
     webhook_url: str = Field(
         default="http://127.0.0.1:9109/webhooks/alertmanager",
+        pattern=r"^https?://\S+$",
         description="Where Alertmanager posts what asks for a run.",
     )
     runbook_base_url: str = Field(
-        default="https://runbooks.example/sluicegate", description="Where the alerts' pages can be read."
+        default="https://runbooks.example/sluicegate",
+        pattern=_ADDRESS,
+        description="Where the alerts' pages can be read.",
     )
     dashboard_base_url: str = Field(
-        default="https://grafana.example", description="Where the generated dashboard can be seen."
+        default="https://grafana.example",
+        pattern=_ADDRESS,
+        description="Where the generated dashboards can be seen.",
     )
     exporter_job: str = Field(default="sluicegate", description="Prometheus' job name of the exporter.")
     automation_job: str = Field(

@@ -97,10 +97,16 @@ def _wait(contract: Contract) -> Panel:
     return Panel(
         id=305,
         title="Predicted wait",
-        says="What a job submitted now would wait. A class whose deadline is below it is refused; line: the shortest.",
+        says=(
+            "What a job of a class submitted now would wait. If its deadline leaves less, it is refused; line: the"
+            " shortest deadline."
+        ),
         kind=Kind.LINES,
         unit=Unit.SECONDS,
-        queries=(plot(records.PREDICTED_WAIT, "wait"), plot(records.CLASS_DEADLINE, f"deadline {_CLASS}")),
+        queries=(
+            plot(records.CLASS_PREDICTED_WAIT, f"wait {_CLASS}"),
+            plot(records.CLASS_DEADLINE, f"deadline {_CLASS}"),
+        ),
         no_value="too few completions to predict, or no telemetry",
         alerts=(AlertName.NEW_WORK_WILL_MISS,),
         steps=(Step(None, Colour.GOOD), Step(contract.shortest_deadline_s, Colour.BAD)),

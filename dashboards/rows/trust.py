@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dashboards.model import Colour, Kind, Panel, Row, Step, Unit
-from dashboards.queries import plot, since
+from dashboards.model import Colour, Kind, Panel, Query, Row, Step, Unit
+from dashboards.queries import plot, series, since
 from sluicegate import records, telemetry
 from sluicegate.records import AlertName
 from sluicegate.settings import Contract
@@ -51,7 +51,12 @@ def build(contract: Contract) -> Row:
                 says="Seconds since the controller completed a tick. Past the bound admission refuses by itself.",
                 kind=Kind.STAT,
                 unit=Unit.SECONDS,
-                queries=(since(records.CONTROLLER_SEEN),),
+                queries=(
+                    Query(
+                        f"{series(records.SNAPSHOT)} - on ({telemetry.QUEUE_LABEL}) {series(records.CONTROLLER_SEEN)}",
+                        "ago",
+                    ),
+                ),
                 no_value=_DARK,
                 alerts=(AlertName.CONTROLLER_SILENT,),
                 steps=silent,
@@ -84,6 +89,19 @@ def build(contract: Contract) -> Row:
                 height=_HEIGHT,
             ),
             Panel(
+                id=107,
+                title="Damaged parts",
+                says="Parts of the queue's data that were written over or cut by hand: no figure is made of them.",
+                kind=Kind.STAT,
+                unit=Unit.COUNT,
+                queries=(Query(f"sum by ({telemetry.QUEUE_LABEL}) ({series(records.DAMAGED)})", "parts"),),
+                no_value=_DARK,
+                alerts=(AlertName.TELEMETRY_DAMAGED,),
+                steps=(Step(None, Colour.GOOD), Step(1, Colour.BAD)),
+                width=_WIDTH,
+                height=_HEIGHT,
+            ),
+            Panel(
                 id=106,
                 title="Thresholds in force",
                 says="What the controller decides on; the rules were generated with their own.",
@@ -92,7 +110,7 @@ def build(contract: Contract) -> Row:
                 queries=(plot(records.THRESHOLD, f"{{{{{telemetry.NAME_LABEL}}}}}"),),
                 no_value=_DARK,
                 alerts=(AlertName.THRESHOLD_DRIFT,),
-                width=24 - _WIDTH,
+                width=24 - 2 * _WIDTH,
                 height=_HEIGHT,
             ),
         ),

@@ -197,7 +197,7 @@ CLASSES: tuple[Figure[Telemetry], ...] = (
         method=Method.COUNT,
     ),
     _class_gauge(
-        "sluicegate_class_predicted_wait_seconds",
+        names.CLASS_PREDICTED_WAIT_SECONDS,
         "Wait that admission holds against the deadline of a job of the class: the whole queue's or, with "
         "backlog_limit, that of the class's own jobs at its share of the workers; no sample without a prediction.",
         _each(

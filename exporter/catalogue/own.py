@@ -5,7 +5,7 @@ from __future__ import annotations
 from exporter.figure import Figure, Kind, Method, Sample, one_of, single
 from exporter.reading import Failure, Reading, Scrape
 from sluicegate import telemetry as names
-from sluicegate.telemetry import QUEUE_LABEL, REASON_LABEL, Part
+from sluicegate.telemetry import PART_LABEL, QUEUE_LABEL, REASON_LABEL, Part
 
 
 def _damaged(reading: Reading) -> list[Sample]:
@@ -46,10 +46,10 @@ READING: tuple[Figure[Reading], ...] = (
         lambda reading: one_of(Failure, reading.failure),
     ),
     Figure(
-        "sluicegate_collector_damaged",
+        names.COLLECTOR_DAMAGED,
         Kind.GAUGE,
         "0 or 1",
-        (QUEUE_LABEL, "part"),
+        (QUEUE_LABEL, PART_LABEL),
         "1 for each part of the queue's data that was damaged by hand, so that no figure is made from it; no sample "
         "where the queue was not read.",
         (),

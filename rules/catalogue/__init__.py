@@ -28,6 +28,7 @@ from rules.catalogue import (
     reopened_unsafe,
     telemetry_absent,
     telemetry_blind,
+    telemetry_damaged,
     telemetry_stale,
     threshold_drift,
     unknown_not_reconciled,
@@ -68,6 +69,7 @@ _ALERTS = (
     telemetry_absent,
     telemetry_stale,
     telemetry_blind,
+    telemetry_damaged,
     watchdog,
 )
 

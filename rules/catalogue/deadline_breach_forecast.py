@@ -88,7 +88,9 @@ def _of(scope: Scope, name: str, half_s: float, floor: float) -> str:
 
 
 def _cases(scope: Scope, floor: float) -> tuple[Case, ...]:
-    name, declared = next(iter(scope.settings.contract.classes.items()))
+    classes = scope.settings.contract.classes
+    # Of the shortest window, so that promtool takes no more steps than it must.
+    name, declared = min(classes.items(), key=lambda one: one[1].deadline_s)
     half_s = declared.deadline_s / 2
     slack = key(CLASS_SLACK_P10_SECONDS, **{CLASS_LABEL: name})
     waiting = key(CLASS_JOBS, **{CLASS_LABEL: name, STATE_LABEL: PENDING_STATE})
@@ -101,10 +103,13 @@ def _cases(scope: Scope, floor: float) -> tuple[Case, ...]:
         return Case(name, situation, fires=False, before={slack: situation[slack]}, lead_s=half_s)
 
     slowly = Signal(floor - slow * half_s * 1.98, slow)
+    # It falls on while `for` passes.
+    enough_s = half_s * 2.9 + 2 * scope.timing.for_s
     cases = (
-        Case("a stall close to the floor", stall, fires=True, labels=of_class),
+        # It falls all the time, and is forecast from the moment that a job waits: however many samples a window has.
+        Case("a stall close to the floor", stall, True, of_class, before={**stall, waiting: Signal(0)}),
         Case("a slow fall", {slack: slowly}, fires=True, labels=of_class, before={slack: slowly}),
-        silent("a fall that leaves enough", {slack: Signal(floor - slow * half_s * 2.9, slow)}),
+        silent("a fall that leaves enough", {slack: Signal(floor - slow * enough_s, slow)}),
         silent("a drift that is noise", {slack: Signal(floor - steady * half_s * 0.5, steady)}),
         silent("low, but steady", {slack: Signal(floor)}),
         silent("low, but rising", {slack: Signal(floor / 2, 0.2)}),

@@ -41,12 +41,12 @@ def build(scope: Scope) -> Alert:
             " rolled back by the controller."
         ),
         by_a_person=(
-            "See whether the automation service runs, and whether Prometheus scrapes it.",
+            "See whether the automation service runs, whether Prometheus scrapes it, and whether their clocks agree.",
             "Start it again; two at once do no harm, one of them owns the run.",
             "To give the run up: `sluicegate automation abort RUN --as YOU --reason WHY`.",
         ),
         runbook_url=scope.runbook_url(NAME),
-        dashboard_url=scope.dashboard_url,
+        dashboard_url=scope.runs_dashboard_url,
         cases=_cases(bound, scope.timing.blur_s),
     )
 

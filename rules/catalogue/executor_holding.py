@@ -56,7 +56,7 @@ def build(scope: Scope) -> Alert:
             "To give it up: `sluicegate automation abort RUN --as YOU --reason WHY`.",
         ),
         runbook_url=scope.runbook_url(NAME),
-        dashboard_url=scope.dashboard_url,
+        dashboard_url=scope.runs_dashboard_url,
         waits_by_design="a step is given its time first",
         waivers=(("page-latency", "a step is given its time first"),),
         cases=_cases(),

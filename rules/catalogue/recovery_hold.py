@@ -49,7 +49,7 @@ def build(scope: Scope) -> Alert:
             "If it lasts, compare the kept backlog with the workers' capacity in the run's plan.",
         ),
         runbook_url=scope.runbook_url(NAME),
-        dashboard_url=scope.dashboard_url,
+        dashboard_url=scope.runs_dashboard_url,
         cases=_cases(scope, slack, age),
     )
 

@@ -21,6 +21,8 @@ def build(scope: Scope) -> Alert:
     age, slack = bounds.reject_age_p95_seconds, bounds.reject_slack_p10_seconds
     recovering = scope.drain_state(DrainState.RECOVERING)
     ramp_s = len(contract.ramp_percents) * contract.timings.ramp_step_s
+    # What is in breach at the end of the ramp is still told when `for` has passed, however long that is.
+    looks_back_s = ramp_s + scope.timing.for_s
     return Alert(
         name=NAME,
         queue=scope.queue,
@@ -29,12 +31,12 @@ def build(scope: Scope) -> Alert:
         expression=guarded(
             f"({scope.series(records.SLACK)} < {number(slack)} or {scope.series(records.QUEUE_AGE)} >= {number(age)})",
             f"and on ({QUEUE_LABEL}) {scope.drain_state(DrainState.ADMIT)} == 1",
-            f"and on ({QUEUE_LABEL}) max_over_time({recovering}[{duration(ramp_s)}]) == 1",
+            f"and on ({QUEUE_LABEL}) max_over_time({recovering}[{duration(looks_back_s)}]) == 1",
             scope.unless_frozen,
         ),
         for_s=scope.timing.for_s,
         keep_firing_for_s=scope.timing.keep_s,
-        looks_back_s=ramp_s,
+        looks_back_s=looks_back_s,
         severity=Severity.PAGE,
         action=SluicegateAction.OBSERVE,
         summary=f"Queue {scope.queue} was reopened and is not well: it must be closed again.",

@@ -14,12 +14,15 @@ from sluicegate.telemetry import STATE_LABEL
 
 NAME = AlertName.UNKNOWN_RISING
 _LEASES = 10
+# With a shorter lease still so many samples: the least of one or two would be the last one.
+_SAMPLES = 10
 
 
 def build(scope: Scope) -> Alert:
-    """Build the alert for more new unknown jobs within ten leases than one worker can hold."""
+    """Build the alert for more new unknown jobs within ten leases, or ten samples, than one worker can hold."""
     most = scope.settings.worker.max_inflight
-    window_s = _LEASES * scope.settings.contract.lease_ms / 1000
+    every_s = max(scope.timing.scrape_s, scope.timing.evaluation_s)
+    window_s = max(_LEASES * scope.settings.contract.lease_ms / 1000, _SAMPLES * every_s)
     unknown = scope.series(records.JOBS, **{STATE_LABEL: JobState.UNKNOWN})
     return Alert(
         name=NAME,

@@ -14,8 +14,8 @@ from sluicegate.errors import UsageError
 
 # In a comment inside a rule, or between it and the one before: the check, and why it may.
 _WAIVER = re.compile(r"#\s*sluicegate: allow ([a-z-]+)[ \t]+(\S.*)")
-_DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+)s)?(?:(\d+)ms)?")
-_UNITS_S = (86_400, 3600, 60, 1, 0.001)
+_DURATION = re.compile(r"(?:(\d+)y)?(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+)s)?(?:(\d+)ms)?")
+_UNITS_S = (365 * 86_400, 7 * 86_400, 86_400, 3600, 60, 1, 0.001)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,11 @@ from rules.expectation import UnitTest
 from rules.generate import RULES_FILE, Group, catalogue, chain, render_rules, render_tests
 from rules.mutation.mutants import Mutant, mutants
 from rules.promtool import find_promtool
+from rules.render import single_quoted
 from rules.scope import Scope
 from rules.test_sets import TestSet, test_sets
-from sluicegate.errors import SluicegateError
-from sluicegate.records import AlertName
+from sluicegate.errors import SluicegateError, UsageError
+from sluicegate.records import AlertName, Record
 from sluicegate.settings import Settings
 
 _FAILED = re.compile(r"alertname: (\w+),")
@@ -53,12 +54,17 @@ class Score:
 def mutate(settings: Settings, only: Sequence[str] = ()) -> Score:
     """Mutate every alert, or those whose name holds one of these words, and run its tests on each mutant.
 
-    Raises SluicegateError where promtool fails on an alert as it is, or can't read a mutant.
+    Raises UsageError where no alert has such a name, and SluicegateError where promtool fails on an alert as it is, or
+    can't read a mutant.
     """
     promtool, started = find_promtool(), time.monotonic()
     every = catalogue(settings)
     sets = test_sets(settings, every)
     alerts = [one for one in every if not only or any(word.lower() in one.name.lower() for word in only)]
+    if not alerts:
+        raise UsageError(
+            f"No alert's name holds {' or '.join(map(repr, only))}.", "`sluicegate rules show` lists them."
+        )
     with tempfile.TemporaryDirectory(prefix="sluicegate-mutants-") as name, ThreadPoolExecutor(_WORKERS) as pool:
         trials = [Trial(settings, alert, sets, promtool, Path(name) / alert.name) for alert in alerts]
         # The longest first, so that no worker is left alone with it.
@@ -169,10 +175,13 @@ def _renamed(title: str, mutant: Mutant) -> Alert:
 def _rules(settings: Settings, group: Group, batch: Sequence[Named]) -> str:
     text, scope = render_rules(settings, [group]), Scope(settings)
     wrong = "".join(
-        f'      - record: "{record.name}_{title}"\n'
-        f"        expr: {record.expression(scope.selector(record)).replace(record.operation.value, operation, 1)}\n"
+        f'      - record: "{record.name}_{title}"\n        expr: {_quoted(record, scope.selector(record), operation)}\n'
         for title, one in batch
         if one.record is not None
         for record, operation in (one.record,)
     )
     return text.replace("    rules:\n", f"    rules:\n{wrong}", 1)
+
+
+def _quoted(record: Record, selector: str, operation: str) -> str:
+    return single_quoted(record.expression(selector).replace(record.operation.value, operation, 1))

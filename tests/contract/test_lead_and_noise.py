@@ -28,10 +28,9 @@ CLASS, DEADLINE_S = "lint-fix", 60.0
 # What the contract takes at most; what the drill's six places do in a second at 0.3 s a call, and its load.
 MOST_PENDING, CAPACITY_PER_S, LOAD_PER_S = 180.0, 20.0, 12.0
 CLASS_SLACK = key(telemetry.CLASS_SLACK_P10_SECONDS, **{telemetry.CLASS_LABEL: CLASS})
-SLACK, AGE, WAIT = (
-    telemetry.DEADLINE_SLACK_P10_SECONDS,
-    telemetry.QUEUE_AGE_P95_SECONDS,
-    telemetry.PREDICTED_WAIT_SECONDS,
+SLACK, AGE = telemetry.DEADLINE_SLACK_P10_SECONDS, telemetry.QUEUE_AGE_P95_SECONDS
+WAITS = tuple(
+    key(telemetry.CLASS_PREDICTED_WAIT_SECONDS, **{telemetry.CLASS_LABEL: name}) for name in SETTINGS.contract.classes
 )
 MISSED = key(
     telemetry.CLASS_DEADLINE_OUTCOMES_TOTAL, **{telemetry.CLASS_LABEL: CLASS, telemetry.OUTCOME_LABEL: "missed"}
@@ -96,7 +95,7 @@ def healthy_day(seed: int, lasts_s: float) -> dict[str, Course]:
 
     age = [max(0.0, one / CAPACITY_PER_S) for one in pending]
     slack = [min(DEADLINE_S, DEADLINE_S - 1 - one + more) for one, more in zip(age, noise, strict=True)]
-    return {CLASS_SLACK: at(slack), SLACK: at(slack), AGE: at(age), WAIT: at(age)}
+    return {CLASS_SLACK: at(slack), SLACK: at(slack), AGE: at(age), **dict.fromkeys(WAITS, at(age))}
 
 
 def pages(found: Backtest) -> dict[str, int]:

@@ -83,6 +83,14 @@ def test_a_prometheusrule_bears_the_queue_s_name() -> None:
     assert body["metadata"]["name"] == "sluicegate-default"
 
 
+def test_a_prometheusrule_has_a_name_that_kubernetes_takes_and_no_other_queue_has() -> None:
+    queues = ("night_jobs", "night-jobs")
+    texts = (render_format(SETTINGS.model_copy(update={"queue": one}), Format.PROMETHEUSRULE) for one in queues)
+    names = [yaml.safe_load(text)["metadata"]["name"] for text in texts]
+
+    assert names == ["sluicegate-night.jobs", "sluicegate-night-jobs"]
+
+
 @pytest.mark.parametrize("shape", Format)
 def test_a_chain_over_groups_or_storage_is_in_the_certificate(shape: Format) -> None:
     longer_s = {Format.PROMETHEUS: 0, Format.PROMETHEUSRULE: 0}.get(shape, 2)

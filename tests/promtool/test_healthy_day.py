@@ -36,7 +36,7 @@ ARRIVING_PER_S, TAKEN_PER_S = 12.0, 20.0
 BURST_TIMES, BURST_S, EVERY_S = 3, 20, 600
 VARYING = (
     records.QUEUE_AGE,
-    records.PREDICTED_WAIT,
+    records.CLASS_PREDICTED_WAIT,
     records.SLACK,
     records.CLASS_SLACK,
 )
@@ -70,7 +70,7 @@ def stretch(settings: Settings, seed: int, waited: Sequence[float]) -> UnitTest:
 
     figures = {
         names.QUEUE_AGE_P95_SECONDS: waited,
-        names.PREDICTED_WAIT_SECONDS: waited,
+        **{key(names.CLASS_PREDICTED_WAIT_SECONDS, **{CLASS_LABEL: name}): waited for name in classes},
         names.DEADLINE_SLACK_P10_SECONDS: slack(shortest),
         **{key(names.CLASS_SLACK_P10_SECONDS, **{CLASS_LABEL: name}): slack(one) for name, one in classes.items()},
     }

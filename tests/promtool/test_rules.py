@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rules.generate import render_all
+from rules.generate import RULES_FILE, render_all, slices
 from rules.promtool import find_promtool, run_tests
 from sluicegate.generated import write
 from sluicegate.records import AlertName
@@ -72,6 +72,20 @@ def test_generated_tests_notice_a_rule_that_is_wrong(name: str, tmp_path: Path) 
 
     assert code != 0
     assert f"alertname: {alert}" in said
+
+
+def test_a_job_may_have_any_name(tmp_path: Path) -> None:
+    """What YAML, PromQL or promtool's own notation would take for something else is only a name."""
+    usual = default_settings()
+    strange = usual.monitoring.model_copy(update={"exporter_job": 'it\'s a "job": #1 {x} \\ é'})
+    cut = dict(slices(usual.model_copy(update={"monitoring": strange})))
+    (files,) = (files for title, files in cut.items() if title.endswith(AlertName.GATE_FLAPPING))
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    (tests,) = (tmp_path / name for name in files if name != RULES_FILE)
+
+    code, said = judged(tests)
+    assert code == 0, said
 
 
 def judged(tests: Path) -> tuple[int, str]:

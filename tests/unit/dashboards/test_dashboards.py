@@ -135,6 +135,17 @@ def test_every_alert_has_a_panel_that_plots_what_it_compares() -> None:
         assert compared[0] in plotted, alert.name
 
 
+def test_an_alert_links_to_a_dashboard_on_which_it_has_a_panel() -> None:
+    watched = {
+        body["uid"]: " ".join(panel["description"] for panel in body["panels"] if panel["type"] != "row")
+        for body in BODIES
+    }
+    for alert in catalogue(SETTINGS):
+        if alert.name is not AlertName.WATCHDOG:
+            (uid,) = (uid for uid in watched if f"/d/{uid}/" in alert.dashboard_url)
+            assert alert.name.value in watched[uid], alert.name
+
+
 def lines(settings: Settings) -> dict[str, list[float]]:
     return {
         panel["title"]: [step["value"] for step in panel["fieldConfig"]["defaults"]["thresholds"]["steps"][1:]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sluicegate.settings import MonitoringSettings, Settings, default_settings, faster
+from sluicegate.settings import MonitoringSettings, Settings, default_settings, faster, parse
 
 
 def fast() -> Settings:
@@ -21,4 +21,37 @@ def awkward() -> Settings:
     return default_settings().model_copy(update={"monitoring": odd, "queue": "night-jobs"})
 
 
-ALL = {"default": default_settings, "fast": fast, "awkward": awkward}
+def usual() -> Settings:
+    """Give the intervals that many start from, and deadlines that no fifteenth of a window divides."""
+    body = {
+        "contract": {"classes": {"long": {"deadline_s": 600}, "short": {"deadline_s": 50}}},
+        "monitoring": {
+            "scrape_interval_s": 15,
+            "evaluation_interval_s": 15,
+            "alert_for_s": 60,
+            "group_wait_s": 30,
+            "group_interval_s": 300,
+        },
+    }
+    return parse(body, "a test")
+
+
+def small() -> Settings:
+    """Give the least of everything: one place, one job that waits, a lease of a moment, a ramp of a step, no slack."""
+    body = {
+        "queue": "night_jobs",
+        "contract": {
+            "classes": {"only": {"deadline_s": 45}},
+            "thresholds": {"reject_slack_p10_seconds": 0, "sample_min_calls": 1, "drain_min_failed": 50},
+            "lease_ms": 100,
+            "max_running": 1,
+            "max_pending": 1,
+            "ramp_percents": [100],
+            "canary_required_ok": 1,
+        },
+        "worker": {"max_inflight": 64},
+    }
+    return parse(body, "a test")
+
+
+ALL = {"default": default_settings, "fast": fast, "awkward": awkward, "usual": usual, "small": small}

@@ -23,7 +23,7 @@ def test_generate_writes_everything_once_and_check_agrees(tmp_path: Path, capsys
     assert names == {RULES_FILE, *tests, ALERTMANAGER_FILE, "runbooks"}
     capsys.readouterr()
     assert dispatch(["rules", "generate", "--out", out, "--check"]) == 0
-    assert capsys.readouterr().out == "41 of 41 files were up to date.\n"
+    assert capsys.readouterr().out == "42 of 42 files were up to date.\n"
 
 
 def test_check_names_what_is_out_of_date_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -114,3 +114,8 @@ def test_show_lists_every_alert_with_its_action(capsys: pytest.CaptureFixture[st
     assert "drain" in line
     assert "page" in line
     assert "SluicegateWatchdog" in said
+
+
+def test_mutants_of_no_alert_are_no_score(capsys: pytest.CaptureFixture[str]) -> None:
+    assert dispatch(["rules", "mutate", "--only", "NoSuchAlert"]) == 2
+    assert "No alert's name holds 'NoSuchAlert'." in capsys.readouterr().err

@@ -237,7 +237,17 @@ def test_the_page_about_the_checks_is_what_the_code_generates(repository: Path) 
 
 @pytest.mark.parametrize(
     ("text", "length"),
-    [("90s", 90), ("1m30s", 90), ("500ms", 0.5), ("2h", 7200), ("1d", 86_400), ("", None), ("x", None)],
+    [
+        ("90s", 90),
+        ("1m30s", 90),
+        ("500ms", 0.5),
+        ("2h", 7200),
+        ("1d", 86_400),
+        ("2w", 1_209_600),
+        ("1y", 31_536_000),
+        ("", None),
+        ("x", None),
+    ],
 )
 def test_durations_are_read_as_prometheus_writes_them(text: str, length: float | None) -> None:
     assert seconds(text) == length

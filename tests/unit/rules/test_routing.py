@@ -21,7 +21,8 @@ def test_nothing_that_acts_or_says_we_are_blind_is_ever_silenced() -> None:
     silenced = {name for inhibition in inhibitions(ALERTS) for name in inhibition.targets}
 
     never = {alert.name for alert in ALERTS if alert.action in (SluicegateAction.DRAIN, SluicegateAction.ROLLBACK)}
-    never |= {AlertName.TELEMETRY_ABSENT, AlertName.TELEMETRY_STALE, AlertName.TELEMETRY_BLIND, AlertName.GATE_PINNED}
+    never |= {AlertName.TELEMETRY_ABSENT, AlertName.TELEMETRY_STALE, AlertName.TELEMETRY_BLIND}
+    never |= {AlertName.TELEMETRY_DAMAGED, AlertName.GATE_PINNED}
     never |= {AlertName.UNKNOWN_NOT_RECONCILED, AlertName.UNKNOWN_REPLAYED, AlertName.CONTRACT_EXCEEDED}
     never |= {AlertName.REOPENED_UNSAFE, AlertName.CONTROLLER_SILENT, AlertName.WATCHDOG}
     assert silenced
