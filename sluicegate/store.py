@@ -104,11 +104,15 @@ class Store(Calls):
         }
         return replies.GateAnswer.of(self._call("move_gate", arguments))
 
-    def order(self, order: str, actor: str, reason: str, *, pin: bool = True, run: str = "") -> replies.GateAnswer:
-        """Carry out a named person's order on the gate; `run` is the one that an abort is meant for, if it is named."""
-        return replies.GateAnswer.of(
-            self._call("order", {"order": order, "actor": actor, "reason": reason, "pin": pin, "run": run})
-        )
+    def order(
+        self, order: str, actor: str, reason: str, *, pin: bool = True, run: str = "", seen: str = ""
+    ) -> replies.GateAnswer:
+        """Carry out a named person's order on the gate; `run` is the one that an abort is meant for, if it is named.
+
+        `seen` is the gate that the person looked at (`GateView.seen`): of another one the order is `stale`.
+        """
+        asked = {"order": order, "actor": actor, "reason": reason, "pin": pin, "run": run, "seen": seen}
+        return replies.GateAnswer.of(self._call("order", asked))
 
     def gate_log(self, limit: int = 50) -> tuple[replies.GateLogEntry, ...]:
         """Give the newest gate moves, newest first."""

@@ -214,6 +214,11 @@ class GateView:
     raw_admission: str | None
     besides: tuple[RunView, ...] = ()
 
+    @property
+    def seen(self) -> str:
+        """Name this gate for an order that is meant for it alone: its last move, and the duplicates known."""
+        return f"{self.epoch}/{self.duplicates_unacknowledged}"
+
 
 @dataclass(frozen=True, slots=True)
 class Telemetry:

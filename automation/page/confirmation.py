@@ -249,7 +249,7 @@ def _effects(job: Mapping[str, str], grounds: Grounds) -> Effects:
 
 
 def _gate_seen(telemetry: Telemetry) -> str:
-    """Name a state of the gate: its last move, and the duplicates that were known."""
+    """Name a state of the gate: its last move, the duplicates that were known, and the pin that it had."""
     pin = telemetry.gate.pin or ""
     known = pin if pin in set(PinReason) else ""
-    return f"{telemetry.gate.epoch}/{telemetry.gate.duplicates_unacknowledged}/{known}"
+    return f"{telemetry.gate.seen}/{known}"

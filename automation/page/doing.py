@@ -34,7 +34,7 @@ class Doing:
 
     def _do(self, deed: Deed, target: Target, who: Person, seen: str) -> Said:
         if deed.order is not None:
-            return self._order(deed.order, who)
+            return self._order(deed.order, who, "" if deed.tightens else seen.rpartition("/")[0])
         if deed.verdict is not None:
             return self._settle(target.job, deed.verdict, who, seen)
         if deed is Deed.RUN:
@@ -45,8 +45,8 @@ class Doing:
             return self._hold(target.run, who)
         return self._resume(target.run, who) if deed is Deed.RESUME else self._abort(target.run, who)
 
-    def _order(self, order: Order, who: Person) -> Said:
-        answer = self._store.order(order, who.name, who.reason)
+    def _order(self, order: Order, who: Person, seen: str) -> Said:
+        answer = self._store.order(order, who.name, who.reason, seen=seen)
         return order_said(order, answer, self._store.observe())
 
     def _run(self, runbook: str, who: Person) -> Said:

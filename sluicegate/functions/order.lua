@@ -1,7 +1,9 @@
--- order {order, actor, reason, pin, run}: carry out what a named person asks of the gate (contract §6, "Named persons").
+-- order {order, actor, reason, pin, run, seen}: carry out what a named person asks of the gate (contract §6, "Named
+-- persons").
 -- order: open | open_end_run | drain | reject | hold | release | abort | acknowledge. `run` names the run that an abort is
--- meant for, '' for whichever is live: one that has taken its place meanwhile is not ended with it.
--- -> {answer = moved | unchanged | gone | run_live | duplicates | unreadable | restoring, drain_state, pin, epoch,
+-- meant for, '' for whichever is live: one that has taken its place meanwhile is not ended with it. `seen` is the gate that
+-- a release or an acknowledgement is meant for, `epoch/unacknowledged duplicates`, '' for any.
+-- -> {answer = moved | unchanged | stale | gone | run_live | duplicates | unreadable | restoring, drain_state, pin, epoch,
 --     acknowledged, run}
 
 -- What may be asked of a gate that can't be read: it is whole again afterwards.
@@ -107,6 +109,8 @@ local function carry_out(q, g)
   if order == 'open' or order == 'open_end_run' then return open(q, g) end
   if order == 'drain' or order == 'reject' or order == 'hold' then return close(q, g) end
   if not G.readable(g) then return 'unreadable' end
+  local seen = none(q.a.seen)
+  if seen and seen ~= digits(g.epoch) .. '/' .. digits(g.confirmed - g.acknowledged) then return 'stale' end
   if order == 'acknowledge' then
     local known = G.acknowledge(q, g)
     return known > 0 and 'moved' or 'unchanged', known

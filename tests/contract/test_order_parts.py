@@ -135,6 +135,20 @@ def test_duplicates_are_acknowledged_once(client: Any) -> None:
     assert client.xlen("control:log") == 1
 
 
+def test_a_word_that_is_meant_for_another_gate_is_stale(client: Any) -> None:
+    """A gate that moved, or that has one more duplicate, is not the one that the person saw."""
+    stands(client, drain_state="drain", pin="operator")
+    for seen, answer in (("6/0", "stale"), ("7/1", "stale"), ("7/0", "moved")):
+        assert order(client, "release", seen=seen) == answer
+        assert record(client, "pin") == ["" if answer == "moved" else "operator"]
+    stands(client)
+    duplicates(client)
+    for seen, answer in (("7/1", "stale"), ("7/2", "moved")):
+        assert order(client, "acknowledge", seen=seen) == answer
+    stands(client, drain_state="drain", pin="operator")
+    assert [order(client, "hold", seen="6/0"), order(client, "release", seen="")] == ["moved", "moved"]
+
+
 def test_half_a_queue_is_not_opened(client: Any) -> None:
     answers = {}
     for name in ("open", "open_end_run", "reject", "release", "drain", "hold", "abort"):

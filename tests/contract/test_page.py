@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from pathlib import Path
 
 import httpx
 import pytest
 
 from automation.page import foretell
-from automation.page.deeds import Deed
+from automation.page.deeds import Deed, Target
+from automation.page.doing import Doing
+from sluicegate.console import Person
 from sluicegate.gate_events import Order
 from sluicegate.producer import Producer
 from sluicegate.submission import Submission
-from tests.automation_parts import ON_BOTH, Parts, quick
+from tests.automation_parts import ON_BOTH, RUNBOOKS, Parts, quick
 from tests.html_tree import Element, parsed
 from tests.page_forms import done, opened, refused
 from tests.webhooks import drained, served, still
@@ -155,6 +158,28 @@ def test_a_duplicate_that_nobody_saw_on_the_page_is_not_acknowledged_by_it(redis
         assert parts.look().gate.duplicates_unacknowledged == 0
 
     play(redis_url, tmp_path, scenario)
+
+
+def test_what_changes_between_the_last_look_and_the_deed_is_seen_too(redis_url: str, tmp_path: Path) -> None:
+    """The page compares, and then the order itself does: what came in between is nobody's to release."""
+    ann = Person("ann", "looked at it")
+    with closing(still(redis_url, tmp_path)) as parts:
+        doing = Doing(parts.store, RUNBOOKS, parts.settings.reconcile)
+        parts.store.order("drain", "bob", "first")
+        seen = f"{parts.look().gate.seen}/operator"
+        parts.store.order("drain", "bob", "for another reason")
+        said = asyncio.run(doing.do(Deed.RELEASE, Target(), ann, seen))
+        assert (said.done, parts.state()[1]) == (False, "operator")
+        assert "has changed since you looked" in said.sentence
+        assert asyncio.run(doing.do(Deed.HOLD, Target(), ann, seen)).done, "what closes is done all the same"
+        now = f"{parts.look().gate.seen}/operator"
+        assert asyncio.run(doing.do(Deed.RELEASE, Target(), ann, now)).done
+
+        parts.store.confirm_duplicate("key-1", actor="ledger", note="two effects")
+        seen = f"{parts.look().gate.seen}/"
+        parts.store.confirm_duplicate("key-2", actor="ledger", note="two effects")
+        assert not asyncio.run(doing.do(Deed.ACKNOWLEDGE, Target(), ann, seen)).done
+        assert parts.look().gate.duplicates_unacknowledged == 2
 
 
 def test_a_form_that_is_sent_twice_does_its_deed_once(redis_url: str, tmp_path: Path) -> None:
