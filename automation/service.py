@@ -22,7 +22,7 @@ from automation.page.feed import Feed
 from automation.page.routes import Page
 from automation.preflight import weaknesses
 from runbooks.context import Context
-from runbooks.library import load_all
+from runbooks.library import in_force
 from runbooks.model import Runbook
 from runbooks.plan import lines_by_place
 from sluicegate.all_queues import AllQueues
@@ -47,8 +47,7 @@ _NOTE_AUDIT_S = 3600.0
 
 def runbooks_in_force(settings: Settings) -> dict[str, Runbook]:
     """Give the runbooks by name: the shipped ones, and those of the settings' folder beside or in place of them."""
-    folder = settings.automation.runbook_dir
-    return {**load_all(None), **(load_all(folder) if folder is not None else {})}
+    return dict(in_force(settings.automation.runbook_dir))
 
 
 def _check_lines(runbooks: Mapping[str, Runbook], settings: Settings) -> None:

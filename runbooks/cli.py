@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated
@@ -35,13 +36,28 @@ app = command_line(
 )
 
 Name = Annotated[str, typer.Argument(help="The runbook's name.", show_default=False)]
-Folder = Annotated[Path | None, typer.Option("--dir", help="A folder of runbook files, instead of the shipped ones.")]
+Folder = Annotated[
+    Path | None,
+    typer.Option(
+        "--dir",
+        metavar="FOLDER",
+        help="A folder of runbook files, instead of those in force: the shipped ones and the settings' own.",
+    ),
+]
+
+
+def _books(folder: Path | None, settings: Settings) -> Mapping[str, Runbook]:
+    return library.found(folder, settings.automation.runbook_dir)
+
+
+def _book(name: str, folder: Path | None, settings: Settings) -> Runbook:
+    return library.one_of(_books(folder, settings), name, folder)
 
 
 @app.command("list", epilog="Example: sluicegate runbooks list")
-def list_command(folder: Folder = None, as_json: AsJson = False) -> None:
+def list_command(folder: Folder = None, settings: SettingsFile = None, as_json: AsJson = False) -> None:
     """List the runbooks with their digest and what they are for."""
-    found = library.load_all(folder)
+    found = _books(folder, load(settings))
     if as_json:
         rows = [{"name": one.name, "digest": one.digest, "summary": one.summary} for one in found.values()]
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
@@ -54,7 +70,8 @@ def list_command(folder: Folder = None, as_json: AsJson = False) -> None:
 @app.command(epilog="Example: sluicegate runbooks show drain-and-recover --settings sluicegate.yaml")
 def show(name: Name, folder: Folder = None, settings: SettingsFile = None) -> None:
     """Show a runbook with the numbers of the settings filled in."""
-    typer.echo(runbook_text(library.load(name, folder), Context(load(settings))))
+    loaded = load(settings)
+    typer.echo(runbook_text(_book(name, folder, loaded), Context(loaded)))
 
 
 @app.command(epilog="Example: sluicegate runbooks validate my-runbooks/*.yaml")
@@ -88,10 +105,11 @@ def rehearse_command(
 
     Exit 1 where one comes out otherwise than it says, or where a runbook has none.
     """
-    books = library.load_all(folder) if name is None else {name: library.load(name, folder)}
-    context, failed = Context(load(settings)), 0
-    for book in books.values():
-        reports = rehearse(book, context, library.folder_of(book, folder))
+    loaded = load(settings)
+    books = _books(folder, loaded).values() if name is None else [_book(name, folder, loaded)]
+    context, failed = Context(loaded), 0
+    for book in books:
+        reports = rehearse(book, context, library.folder_of(book))
         failed += _reported(book.name, reports)
     if failed:
         raise typer.Exit(1)
@@ -116,8 +134,8 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Plan a run from live figures: exact changes, gate verdicts now, what a rollback would do. Writes nothing."""
-    runbook = library.load(name, folder)
     in_force = settings_of(settings, redis_url, queue)
+    runbook = _book(name, folder, in_force)
     with opened(in_force, read_only=True) as store:
         telemetry = store.observe()
         heard = Heard(_asked(store, runbook, Context(in_force)), _standing(in_force))
@@ -168,7 +186,8 @@ def docs(
     out: Annotated[Path | None, typer.Option("--out", help="Write the page there instead of printing it.")] = None,
 ) -> None:
     """Render a runbook as a page a person can follow."""
-    text = page(library.load(name, folder), Context(default_settings(), run_id="RUN"))
+    defaults = default_settings()
+    text = page(_book(name, folder, defaults), Context(defaults, run_id="RUN"))
     if out is None:
         typer.echo(text, nl=False)
         return

@@ -46,7 +46,8 @@ def load_folder(folder: Path) -> Mapping[str, Runbook]:
     if not folder.is_dir():
         raise UsageError(f"The folder {folder} does not exist.", "Name a folder that holds runbook files (*.yaml).")
     found: dict[str, Runbook] = {}
-    for path in sorted(folder.glob(f"*{_SUFFIX}")):
+    # A source without a folder is a shipped one's.
+    for path in sorted((folder if folder.parts else folder.absolute()).glob(f"*{_SUFFIX}")):
         runbook = load_file(path)
         if runbook.name in found:
             raise SettingsError(f"{path}: runbook is {runbook.name!r}, which {found[runbook.name].source} has too.")
@@ -56,24 +57,29 @@ def load_folder(folder: Path) -> Mapping[str, Runbook]:
     return found
 
 
-def load_all(folder: Path | None) -> Mapping[str, Runbook]:
-    """Give the shipped runbooks, or those of a folder instead."""
-    return load_folder(folder) if folder is not None else {name: load_builtin(name) for name in builtin_names()}
+def in_force(own: Path | None) -> Mapping[str, Runbook]:
+    """Give the runbooks a service goes by: the shipped ones, and those of its own folder beside or in place of them."""
+    shipped = {name: load_builtin(name) for name in builtin_names()}
+    return {**shipped, **(load_folder(own) if own is not None else {})}
 
 
-def load(name: str, folder: Path | None) -> Runbook:
-    """Give one runbook by name, shipped or from a folder."""
-    if folder is None:
-        return load_builtin(name)
-    found = load_folder(folder)
-    if name not in found:
-        raise UsageError(f"The folder {folder} holds no runbook `{name}`.", _hint(name, tuple(found)))
-    return found[name]
+def found(folder: Path | None, own: Path | None) -> Mapping[str, Runbook]:
+    """Give the runbooks of a folder; without one those in force, where `own` is the settings' folder."""
+    return load_folder(folder) if folder is not None else in_force(own)
 
 
-def folder_of(runbook: Runbook, folder: Path | None) -> Path:
+def one_of(books: Mapping[str, Runbook], name: str, folder: Path | None) -> Runbook:
+    """Give one by name; raises UsageError where there is none, naming the folder that was looked in."""
+    if name not in books:
+        nowhere = f"The folder {folder} holds no" if folder is not None else "There is no"
+        raise UsageError(f"{nowhere} runbook `{name}`.", _hint(name, tuple(sorted(books))))
+    return books[name]
+
+
+def folder_of(runbook: Runbook) -> Path:
     """Give the folder that the paths in a runbook are taken from: its own."""
-    return Path(str(files("runbooks"))) if folder is None else Path(runbook.source).parent
+    parent = Path(runbook.source).parent
+    return parent if parent.parts else Path(str(files("runbooks")))
 
 
 def sound(runbook: Runbook) -> Runbook:

@@ -21,7 +21,7 @@ from sluicegate.settings import default_settings, faster
 from tests.unit.runbooks.files import changed, shipped
 
 CONTEXT = Context(default_settings())
-FOLDER = library.folder_of(library.load_builtin("drain-and-recover"), None)
+FOLDER = library.folder_of(library.load_builtin("drain-and-recover"))
 BOOKS = [library.load_builtin(name) for name in library.builtin_names()]
 CASES = [(book, test) for book in BOOKS for test in book.tests]
 IDS = [f"{book.name}: {test.name}" for book, test in CASES]
