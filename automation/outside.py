@@ -56,6 +56,13 @@ class Standing(StrEnum):
     PERSON = "person"  # a named person decides
 
 
+def why_a_person(turn: Turn) -> str:
+    """Say why a person decides: it failed, or nobody knows, which is another thing to look for."""
+    told = [entry.phase for entry in turn.entries() if entry.phase in (Phase.OUTCOME, Phase.UNKNOWN)]
+    unknown = bool(told) and told[-1] == Phase.UNKNOWN
+    return "nobody knows whether it was done" if unknown else "it did not succeed"
+
+
 async def act_once(turn: Turn, act: Act, on_unknown: OnUnknown) -> Standing:
     """Bring the act one look further: make it, or settle what became of it.
 
@@ -73,16 +80,15 @@ async def act_once(turn: Turn, act: Act, on_unknown: OnUnknown) -> Standing:
         return Standing.DONE
     if came == Came.REFUSED or (last.phase == Phase.UNKNOWN and on_unknown is OnUnknown.HOLD):
         return Standing.PERSON
+    exhausted = len(turn.entries(Phase.INTENT)) >= MOST_CALLS
     if last.phase == Phase.UNKNOWN and on_unknown is OnUnknown.PROBE:
-        if not turn.may_probe():
-            return Standing.PENDING
-        done = await act.done()
+        done = await act.done() if turn.may_probe() else None
         if done:
             await _told(turn, Outcome(Came.DONE, "done, by the probe"))
             return Standing.DONE
-        if done is None:
+        if done is None and not exhausted:
             return Standing.PENDING  # whether it was done can't be told, so it is not made again
-    if len(turn.entries(Phase.INTENT)) >= MOST_CALLS:
+    if exhausted:
         return Standing.PERSON
     if turn.telemetry.at_ms - last.at_ms < AGAIN_AFTER_S * 1000:
         return Standing.PENDING

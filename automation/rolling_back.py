@@ -14,7 +14,7 @@ import structlog
 
 from automation.command_act import CommandAct
 from automation.http_act import HttpAct
-from automation.outside import Act, Standing, act_once
+from automation.outside import Act, Standing, act_once, why_a_person
 from automation.turn import Turn
 from runbooks.context import Context
 from runbooks.model import OnTimeout, Step
@@ -112,6 +112,6 @@ async def _further(turn: Turn, part: RollbackPart) -> None:
     if standing is Standing.DONE:
         await turn.commit(Phase.DONE)
     elif standing is Standing.PERSON or late:
-        why = "took too long" if late else "did not succeed, or nobody knows whether it did"
+        why = "it took too long" if late else why_a_person(turn)
         log.error("rollback_hook_failed", run=turn.run_id, hook=part.text, why=why)
         await turn.commit(Phase.FAILED, text=f"{why}; the gate stays closed, and the other hooks are called")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from automation.http_act import HttpAct, answers
-from automation.outside import Standing, act_once
+from automation.outside import Standing, act_once, why_a_person
 from automation.turn import Done, Progress, Turn, Wait
 from runbooks.verbs.fix import Fix, FixBy
 
@@ -22,7 +22,9 @@ async def fix(turn: Turn) -> Progress:
         act = HttpAct(params.hook, probe, turn.context)
         standing = await act_once(turn, act, params.on_unknown(turn.context))
         if standing is Standing.PERSON:
-            return Wait("the hook did not succeed: a named person decides", every_s, needs_person=True)
+            return Wait(
+                f"the hook was called, {why_a_person(turn)}: a named person decides", every_s, needs_person=True
+            )
         if standing is Standing.PENDING:
             return Wait("the hook was called", every_s)
     if probe is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from automation.http_act import HttpAct
-from automation.outside import Act, Standing, act_once
+from automation.outside import Act, Standing, act_once, why_a_person
 from automation.turn import Done, Progress, Turn, Wait
 from runbooks.verbs.http import Http
 from runbooks.verbs.step import OnUnknown
@@ -27,7 +27,7 @@ async def carried_out(turn: Turn, act: Act, on_unknown: OnUnknown) -> Progress:
         case Standing.DONE:
             return Done()
         case Standing.PERSON:
-            return by_a_person(turn, "it did not succeed: a named person decides")
+            return by_a_person(turn, f"{why_a_person(turn)}: a named person decides")
         case _:
             return Wait("what became of it is not known yet", _page_every_s(turn))
 

@@ -18,6 +18,9 @@ __all__ = ["outside"]  # a fixture
 pytestmark = ON_BOTH
 
 
+FAILED, UNKNOWN = "it did not succeed", "nobody knows whether it was done"
+
+
 @pytest.fixture(autouse=True)
 def _sooner(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(automation.outside, "AGAIN_AFTER_S", 0.2)
@@ -71,19 +74,26 @@ def test_what_was_not_carried_out_is_called_again_under_the_same_key(
 
 
 @pytest.mark.parametrize(
-    ("statuses", "calls"),
-    [([404], 1), ([302], 1), ([503, 503, 503], 3), ([500], 1), ([502], 1), ([504], 1)],
+    ("statuses", "calls", "said"),
+    [
+        ([404], 1, FAILED),
+        ([302], 1, FAILED),
+        ([503, 503, 503], 3, FAILED),
+        ([500], 1, UNKNOWN),
+        ([502], 1, UNKNOWN),
+        ([504], 1, UNKNOWN),
+    ],
     ids=["refused", "redirect", "busy", "failing", "bad-gateway", "late-gateway"],
 )
 def test_a_hook_that_does_not_succeed_pages_and_waits_for_a_person(
-    statuses: list[int], calls: int, redis_url: str, tmp_path: Path, outside: Outside
+    statuses: list[int], calls: int, said: str, redis_url: str, tmp_path: Path, outside: Outside
 ) -> None:
     async def scenario() -> None:
         outside.statuses = list(statuses)
         async with fixed_by(redis_url, tmp_path, hook_url=f"{outside.url}/fix") as parts:
             run = await to_fix(parts)
             await parts.until(lambda: parts.journal(run, "paged", "fix"), "the page")
-            assert parts.journal(run, "paged", "fix")[0].text == "the hook did not succeed: a named person decides"
+            assert parts.journal(run, "paged", "fix")[0].text == f"the hook was called, {said}: a named person decides"
             assert outside.calls == [("/fix", f"{run}/fix")] * calls
             parts.approve(run, "fix")
             await parts.until_step(run, "recover")
