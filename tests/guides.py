@@ -19,7 +19,8 @@ from drill.children import Children
 
 REPOSITORY = Path(__file__).parents[1]
 GUIDES = REPOSITORY / "docs" / "guides"
-WITHIN_S = 60.0
+# All unit tests of the rules, on a machine that other tests keep busy.
+WITHIN_S = 200.0
 # The address of the queue's server in the guides.
 GUIDES_URL = "redis://127.0.0.1:6379/0"
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)

@@ -6,10 +6,13 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from drill.children import Children
 from tests.guides import GUIDES, GUIDES_URL, Guide, Typist, blocks, settings_text
 
 
+@pytest.mark.timeout(300)
 def test_the_guide_is_followed_to_files_that_prometheus_and_alertmanager_take(
     children: Children, tmp_path: Path
 ) -> None:

@@ -94,7 +94,7 @@ def services(reader: Reader) -> None:
     reader.starts("alertmanager", "prometheus-alertmanager ")
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 def test_the_guide_is_followed_to_a_run_that_a_real_alert_opened(children: Children, tmp_path: Path) -> None:
     submit, trouble = (block for block in blocks(PAGE, "python") if "import Producer" in block)
     with Guide.named("your-queue") as guide:
