@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TypeVar
@@ -33,9 +34,13 @@ from sluicegate.store import Store
 CAN_WAIT = frozenset({VerbName.FIX, VerbName.CANARY, VerbName.APPROVE, VerbName.HTTP, VerbName.COMMAND})
 
 
+_STEP = re.compile(r"(?:[0-9]{1,2} )?([a-z_]+)", re.ASCII)
+
+
 def can_wait(step: str) -> bool:
-    """Say whether a step of this verb can wait for a person's word; every installed verb can."""
-    return step in CAN_WAIT or step in found()
+    """Say whether a step, named by its verb or by place and verb, can wait for a person; every installed verb can."""
+    named = _STEP.fullmatch(step)
+    return named is not None and (named[1] in CAN_WAIT or named[1] in found())
 
 
 # Both end up in logs and on terminals, where a control character would be a command.

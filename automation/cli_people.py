@@ -13,7 +13,7 @@ from runbooks.quantity import duration_s
 from sluicegate.console import Actor, Person, Queue, RedisUrl, SettingsFile, Why, fail, opened, person, settings_of
 from sluicegate.errors import UsageError
 from sluicegate.gate import Runbook as LockHolder
-from sluicegate.replies import RunHistory
+from sluicegate.replies import RunHistory, RunRecord
 from sluicegate.store import Store
 
 RunId = Annotated[str, typer.Argument(help="The run's id.", show_default=False)]
@@ -31,7 +31,12 @@ def approve(
     actor: Actor,
     reason: Why,
     step: Annotated[
-        str | None, typer.Argument(parser=_step, metavar="STEP", help="The step; the one the run is in, if not named.")
+        str | None,
+        typer.Argument(
+            parser=_step,
+            metavar="STEP",
+            help="The step, such as fix, or '4 fix' where a verb stands twice; the one the run is in, if not named.",
+        ),
     ] = None,
     settings: SettingsFile = None,
     redis_url: RedisUrl = None,
@@ -40,7 +45,7 @@ def approve(
     """Let the step that waits for a person pass. Exit 1 when the run is not live or no step waits for a person."""
     who = person(actor, reason)
     with opened(settings_of(settings, redis_url, queue)) as store:
-        named = step or _waiting(found(store, run_id))
+        named = step or _waiting(found(store, run_id).run)
         answer = store.approve(run_id, named, actor=who.name, reason=who.reason)
     if answer == "gone":
         raise fail(f"Run {run_id} is not live, so nothing was changed.", _LISTS)
@@ -167,10 +172,9 @@ def _seconds(lasts: str | None) -> float | None:
 _LISTS = "`sluicegate automation runs` lists the runs."
 
 
-def _waiting(history: RunHistory) -> str:
-    """Give the step that the run is in, if it is one that can wait for a person."""
-    verb = history.run.verb
-    if not can_wait(verb):
-        at = f"at step {verb}" if verb else "before its first step"
-        raise fail(f"Run {history.run.run_id} is {at}, which waits for no person; nothing was changed.")
-    return verb
+def _waiting(run: RunRecord) -> str:
+    """Give the step that the run is in, by place and verb, if it is one that can wait for a person."""
+    if not can_wait(run.verb):
+        at = f"at step {run.verb}" if run.verb else "before its first step"
+        raise fail(f"Run {run.run_id} is {at}, which waits for no person; nothing was changed.")
+    return f"{run.step} {run.verb}"

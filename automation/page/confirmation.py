@@ -158,7 +158,7 @@ def _approve(target: Target, grounds: Grounds) -> Confirmation:
         title,
         (f"You say that {true_at(target.step)}. The run goes on with:",),
         tuple(f"{step.seq} {step.verb}: {step_text(step, book, context)}" for step in later if book is not None),
-        seen=f"{target.run}/{target.step}",
+        seen=f"{target.run}/{history.run.step} {target.step}",
     )
 
 

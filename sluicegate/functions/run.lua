@@ -288,17 +288,17 @@ end
 -- A person's word counts for the step that the run is in, and never for one to come: the path would be called mended
 -- before anybody looked. Where canaries are declared they alone are the proof.
 local function takes_word(q, run)
-  if not run.step or run.verb ~= q.a.step then return false end
-  if q.a.step == 'canary' and q.s and proven_by_canaries(q) then return false end
+  if not run.step or (q.a.step ~= run.verb and q.a.step ~= run.step .. ' ' .. run.verb) then return false end
+  if run.verb == 'canary' and q.s and proven_by_canaries(q) then return false end
   for _, entry in ipairs(entries_of({ 'phase' }, { 'seq' }, 'XREVRANGE', q.p .. 'run:' .. run.id .. ':journal', '+', '-')) do
     if entry.seq == run.step and entry.phase == 'done' then return false end
   end
   return true
 end
 
--- approve {run, step, actor, reason}: a person's word for the step that waits for it; the first one counts. It is kept by
--- the step's place and verb, for a verb may stand twice. In rollback-and-audit it acknowledges, in the same go, the
--- duplicates known by now and no later one.
+-- approve {run, step, actor, reason}: a person's word for the step that waits for it; the first one counts. A step is named
+-- by its verb, or by place and verb (`4 fix`), for a verb may stand twice; it is kept by both. In rollback-and-audit it
+-- acknowledges, in the same go, the duplicates known by now and no later one.
 -- -> {answer = moved | unchanged | not_waiting | gone}
 function commands.approve(q)
   local run = G.live_run(q, text_of(q.p .. 'lock:run'))
@@ -309,8 +309,8 @@ function commands.approve(q)
   if put('HSETNX', key, place, q.a.actor .. ': ' .. q.a.reason) == 0 then return { answer = 'unchanged' } end
   redis.call('PEXPIRE', key, R.retention(q))
   local g = G.read(q)
-  if run.runbook == 'rollback-and-audit' and q.a.step == 'approve' and G.readable(g) then G.acknowledge(q, g) end
-  R.journal(q, run.id, { seq = run.step, verb = run.verb, phase = 'approved', actor = q.a.actor, text = q.a.step .. ': '
+  if run.runbook == 'rollback-and-audit' and run.verb == 'approve' and G.readable(g) then G.acknowledge(q, g) end
+  R.journal(q, run.id, { seq = run.step, verb = run.verb, phase = 'approved', actor = q.a.actor, text = run.verb .. ': '
     .. q.a.reason })
   return { answer = 'moved' }
 end

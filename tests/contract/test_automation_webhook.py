@@ -324,8 +324,11 @@ def test_runs_are_opened_approved_and_aborted_by_name_over_http(redis_url: str, 
             assert (again.status_code, again.json()["answer"]) == (409, "run_live")
             await parts.until_step(run, "fix")
 
-            bad = await client.post(f"/v1/runs/{run}/approve", json={"step": "reboot", **named})
-            assert bad.status_code == 422
+            for step in ("reboot", "4 reboot", "fix 4", "400 fix", "4  fix", ""):
+                bad = await client.post(f"/v1/runs/{run}/approve", json={"step": step, **named})
+                assert bad.status_code == 422, step
+            other = await client.post(f"/v1/runs/{run}/approve", json={"step": "5 fix", **named})
+            assert other.status_code == 409
             early = await client.post(f"/v1/runs/{run}/approve", json={"step": "canary", **named})
             assert early.status_code == 409
             assert early.json() == {

@@ -28,6 +28,9 @@ def test_a_word_counts_once_for_the_step_that_waits(client: Any) -> None:
     client.hset("run:r", "step", "4")
     assert [approve(client), approve(client)] == ["moved", "unchanged"]
     assert client.hgetall("approval:r") == {"3 fix": "ada: seen", "4 fix": "ada: seen"}
+    # A word for a place counts there alone.
+    client.hset("run:r", "step", "5")
+    assert [approve(client, name) for name in ("4 fix", "5 canary", "5 fix")] == ["not_waiting", "not_waiting", "moved"]
     client.hdel("run:r", "step")
     assert approve(client) == "not_waiting"
     client.hset("run:r", "state", "rolling_back")
