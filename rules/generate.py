@@ -28,7 +28,7 @@ RULES_FILE = "sluicegate.rules.yml"
 ALERTMANAGER_FILE = "alertmanager.yml"
 
 # A slice is named by the first of its alerts, one with as many as these by none of them.
-_FEW = 5
+_FEW = 6
 _WAKES = {
     Severity.PAGE: "a person, now",
     Severity.TICKET: "a person, in the morning",
