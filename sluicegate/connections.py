@@ -74,6 +74,10 @@ class Connections:
         except redis.exceptions.ResponseError:
             self._give_back(connection)
             raise
+        except UnicodeDecodeError as error:
+            # Somebody's hand wrote what is no text; whoever reads it must not end by that.
+            self._drop(connection)
+            raise redis.exceptions.InvalidResponse(f"the answer holds what is no UTF-8: {error}") from error
         except BaseException:
             self._drop(connection)
             raise
