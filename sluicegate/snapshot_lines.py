@@ -117,6 +117,17 @@ def _check_contract(text: str) -> None:
     ]
     if missing:
         raise NotRight(f"holds a contract without {missing[0]}")
+    try:
+        sound = all(_is_class(declared) for declared in contract["classes"].values())
+    except (AttributeError, KeyError, TypeError, ValueError):
+        sound = False
+    if not sound:
+        raise NotRight("holds a contract with a class that is none")
+
+
+def _is_class(declared: Mapping[str, Any]) -> bool:
+    """Say whether a class has what decides when a job of it is started, and whether again."""
+    return Effects(declared["effects"]) in Effects and type(declared["deadline_ms"]) is int
 
 
 def check_job(row: Row) -> None:
@@ -129,8 +140,10 @@ def check_job(row: Row) -> None:
             raise NotRight(f"holds the job {job_id!r} without its {name}")
     for name in (*_JOB_NUMBERS, *(("ready_at",) if job["state"] == JobState.DELAYED else ())):
         _digits(job, name)
-    if _texts(row, "decision").get("job_id") != job_id:
+    decision = _texts(row, "decision")
+    if decision.get("job_id") != job_id:
         raise NotRight(f"holds the job {job_id!r} with another job's decision")
+    _text(decision, "fp")
     _texts(row, "ledger")
     _text(row, "payload")
     try:
@@ -144,6 +157,8 @@ def check_refusal(row: Row) -> None:
     decision = _texts(row, "decision")
     if not _text(row, "key") or decision.get("accepted") != "0" or not decision.get("job_id"):
         raise NotRight(f"holds a refusal of {row.get('key')!r} that is none")
+    for name in ("fp", "reason"):
+        _text(decision, name)
     for name in _DECISION_NUMBERS:
         _digits(decision, name)
     if "ends_at" in row:
@@ -169,7 +184,9 @@ def _text(body: Row, name: str) -> str:
 
 def _texts(body: Row, name: str) -> Mapping[str, str]:
     """Take a mapping from text to text; Lua writes an empty one as {} or []."""
-    value = body.get(name) or {}
+    value = body.get(name)
+    if value == []:
+        value = {}
     if not isinstance(value, dict) or not _TEXT.issuperset(map(type, value.values())):
         raise NotRight(f"holds a {name} that is no mapping of texts")
     return value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import signal
 import subprocess
@@ -280,6 +281,12 @@ def test_a_dry_run_says_the_same_and_writes_nothing(kept: OpenQueue, path: Path,
             lambda lines: [*lines[:-2], {**lines[-2], "ends_at": "soon"}, lines[-1]],
             r"ends_at that is no whole number",
         ),
+        (lambda lines: [*lines[:-2], _decided(lines[-2], "reason"), lines[-1]], r"holds a reason that is no text"),
+        (lambda lines: [*lines[:-2], _decided(lines[-2], "fp"), lines[-1]], r"holds a fp that is no text"),
+        (lambda lines: [lines[0], _decided(lines[1], "fp"), *lines[2:]], r"holds a fp that is no text"),
+        (lambda lines: [_declaring(lines[0], effects="maybe"), *lines[1:]], r"a class that is none \(line 1\)"),
+        (lambda lines: [_declaring(lines[0], deadline_ms="9"), *lines[1:]], r"a class that is none \(line 1\)"),
+        (lambda lines: [lines[0], {**lines[1], "ledger": None}, *lines[2:]], r"a ledger that is no mapping of texts"),
         (lambda lines: [lines[0], {**lines[1], "score": "x"}, *lines[2:]], r"without its place"),
         (lambda lines: [lines[0], {**lines[1], "id": "other"}, *lines[2:]], r"with another job's decision"),
         (
@@ -303,6 +310,16 @@ def test_a_file_that_is_not_right_is_refused_whole(
     with pytest.raises(SnapshotRefused, match=said):
         put_back(store, path)
     assert kept.client.dbsize() == 0
+
+
+def _declaring(header: Line, **changes: str) -> Line:
+    contract = json.loads(header["contract"])
+    contract["classes"]["lint-fix"] |= changes
+    return {**header, "contract": json.dumps(contract)}
+
+
+def _decided(line: Line, without: str) -> Line:
+    return {**line, "decision": {name: value for name, value in line["decision"].items() if name != without}}
 
 
 def _with(line: Line, name: str, value: str) -> Line:
