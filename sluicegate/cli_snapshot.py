@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from sluicegate.console import Actor, AsJson, Queue, RedisUrl, SettingsFile, Why, fail, opened, person, settings_of
+from sluicegate.damage import damaged_lists
 from sluicegate.errors import NoContract
 from sluicegate.gate_sentences import opening
 from sluicegate.restore import Wish, restore
@@ -25,7 +26,10 @@ def snapshot(
     redis_url: RedisUrl = None,
     queue: Queue = None,
 ) -> None:
-    """Write down every job that is not final, live refusals, the ledger and the contract."""
+    """Write down every job that is not final, live refusals, the ledger and the contract.
+
+    Exit 1 where the lists of jobs were damaged by hand: then the file may lack jobs.
+    """
     with opened(settings_of(settings, redis_url, queue)) as store:
         try:
             written = write_snapshot(store, file, moving=True)
@@ -35,11 +39,14 @@ def snapshot(
             raise fail(
                 str(error), f"Another queue may be meant (--queue NAME); else `{opening(store.observe())}`."
             ) from error
-    if as_json:
-        typer.echo(json.dumps(written_body(file, written)))
-        return
-    for line in written_lines(file, written):
+        damaged = damaged_lists(store.observe())
+    for line in [json.dumps(written_body(file, written))] if as_json else written_lines(file, written):
         typer.echo(line)
+    if damaged:
+        raise fail(
+            f"The queue's lists of jobs were damaged by hand ({', '.join(sorted(damaged))}), so {file} may lack jobs.",
+            "`sluicegate queue doctor` names one that no list has.",
+        )
 
 
 def restore_snapshot(

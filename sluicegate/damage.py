@@ -11,6 +11,7 @@ WRITTEN_OVER = "somebody wrote over what this is counted from; `sluicegate queue
 AGES = (Part.READY, Part.CLOCK)
 DEADLINES = (Part.DEADLINES, Part.CLOCK)
 _ALL = tuple(Part)
+_LISTS = frozenset({Part.READY, Part.DELAYED, Part.RUNNING, Part.UNKNOWN, Part.BLOCKED, Part.DEADLINES})
 _STATE_PARTS: dict[str, tuple[Part, ...]] = {
     names.PENDING_STATE: (Part.READY,),
     JobState.DELAYED: (Part.DELAYED, Part.DEADLINES),
@@ -23,6 +24,11 @@ _STATE_PARTS: dict[str, tuple[Part, ...]] = {
 def damaged_parts(telemetry: Telemetry) -> frozenset[Part]:
     """Name every part that is damaged; a single total that was written over is damage to the totals."""
     return telemetry.damaged | ({Part.COUNTERS} if telemetry.broken_counters else frozenset())
+
+
+def damaged_lists(telemetry: Telemetry) -> frozenset[Part]:
+    """Name the parts that list jobs and are damaged: whoever goes by them misses jobs that are there."""
+    return telemetry.damaged & _LISTS
 
 
 def contract_is_lost(telemetry: Telemetry) -> bool:

@@ -11,7 +11,7 @@ import pytest
 from sluicegate import keys
 from sluicegate.__main__ import dispatch
 from tests.contract.test_doctor import settings_for
-from tests.queues import OpenQueue
+from tests.queues import OpenQueue, OpenQueueFunction
 
 _APPLY, _OPEN = "sluicegate queue apply --settings FILE", "sluicegate gate open"
 CONTROL_KEYS = (keys.SETTINGS, keys.GATE, keys.EPOCH, keys.DRAIN_STATE, keys.ADMISSION)
@@ -66,3 +66,20 @@ def test_a_full_server_refuses_a_job_with_what_makes_room(
     assert sentence.startswith("The server's memory is full, so it takes no new job: ")
     assert "`CONFIG SET maxmemory`" in hint
     assert dispatch(["queue", "submit", "lint-fix", "{}", *settings]) == 0
+
+
+def test_a_snapshot_of_lists_that_were_cut_says_that_jobs_may_be_missing(
+    open_queue: OpenQueueFunction, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Its own check would find the damage as well.
+    queue = open_queue(checked=False)
+    queue.accepted()
+    words = ["queue", "snapshot", str(tmp_path / "queue.jsonl.gz"), "--settings", str(settings_for(queue, tmp_path))]
+    assert dispatch(words) == 0
+    queue.client.delete(*queue.client.keys("queue:fifo:*"))
+    capsys.readouterr()
+
+    assert dispatch(words) == 1
+    said = capsys.readouterr()
+    assert "holds 0 jobs" in said.out
+    assert "lists of jobs were damaged by hand (ready)" in said.err
