@@ -25,6 +25,7 @@ WITHIN_S = 200.0
 GUIDES_URL = "redis://127.0.0.1:6379/0"
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 _STRAY = re.compile(r"^\s*(?:\$ |sluicegate |make )", re.MULTILINE)
+_ALL_SLOW = re.compile(r"^pytestmark = .*\bpytest\.mark\.slow\b", re.MULTILINE)
 # What differs from run to run in what a command says, and in what a guide shows of it.
 _VOLATILE = (
     (r"\b\d{8}T\d{6}-[0-9a-f]{4}\b", "RUN"),
@@ -107,7 +108,7 @@ def unfollowed(guides: Path, tests: Path) -> list[str]:
 
 
 def _followed_in(text: str) -> Iterator[str]:
-    if "Guide.named(" not in text:
+    if "Guide.named(" not in text or _ALL_SLOW.search(text):
         return
     for function in ast.walk(ast.parse(text)):
         if isinstance(function, ast.FunctionDef) and not _is_slow(function):

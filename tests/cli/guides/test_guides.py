@@ -37,6 +37,7 @@ def test_a_command_stands_in_a_block_where_it_is_found(page: Path) -> None:
         ("", ["a-guide"]),
         (FOLLOWS, []),
         (f"@pytest.mark.slow\n{FOLLOWS}", ["a-guide"]),
+        (f"pytestmark = [pytest.mark.e2e, pytest.mark.slow]\n{FOLLOWS}", ["a-guide"]),
         (FOLLOWS.replace("a-guide", "another"), ["a-guide"]),
         (f"@pytest.mark.parametrize('one', [1])\n{FOLLOWS}", []),
     ],
