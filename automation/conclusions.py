@@ -109,7 +109,7 @@ class Conclusions:
             self._timed(turn, "failed")
             said, result = f"{cause}: {note}", "aborted" if cause in _FORBIDDEN else "failed"
             await turn.commit(Phase.FAILED, "finish", text=note, arguments={"result": result, "note": said})
-            log.error("run_failed", run=turn.run_id, step=verb, note=said)
+            log.error(f"run_{result}", run=turn.run_id, step=verb, note=said)
             return True
         if turn.runbook.name == LockHolder.ROLLBACK_AND_AUDIT:
             # Its gate is closed and pinned: there is nothing to roll back, and a person decides.
