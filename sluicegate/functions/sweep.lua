@@ -18,7 +18,7 @@ end
 function J.expire_ready(q, due, limit, cause)
   local expired, left = {}, limit
   local function expire(key, state)
-    if left > 0 then left = left - expire_due(q, key, state, '(' .. digits(due), left, cause, expired) end
+    left = left - expire_due(q, key, state, '(' .. digits(due), left, cause, expired)
   end
   for _, pair in ipairs(J.pairs(q)) do expire(q.p .. 'queue:ready:' .. pair.name, 'ready') end
   for _, class in ipairs(J.classes(q)) do expire(q.p .. 'queue:delayed:' .. class, 'delayed') end

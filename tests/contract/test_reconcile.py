@@ -360,6 +360,22 @@ def test_the_ledger_is_no_witness_for_what_a_snapshot_missed(queue: OpenQueue) -
     assert turn(reconciler(queue)) == 0
 
 
+def test_without_settings_nobody_knows_what_a_repeat_does(queue: OpenQueue) -> None:
+    unknown(queue, "lint-fix")
+    contract = queue.client.hgetall("queue:settings")
+    queue.client.delete("queue:settings")
+    (row,) = queue.store.unresolved()["rows"]
+    assert row["effects"] == "unsafe"
+    queue.client.hset("queue:settings", mapping=contract)
+
+
+def test_a_name_among_the_unknown_whose_record_says_otherwise_is_nobodys_question(queue: OpenQueue) -> None:
+    job, ready = unknown(queue), queue.accepted()
+    queue.client.zadd("queue:unknown", {"gone": 1, ready: 2})
+    assert [row["id"] for row in queue.store.unresolved()["rows"]] == [job.job_id]
+    queue.client.zrem("queue:unknown", "gone", ready)
+
+
 def test_finding_of_reads_nothing_else() -> None:
     assert finding_of(b'{"done": true, "effects": 3}').times == 3
     assert finding_of(b'{"done": true, "effects": true}').known is Known.UNCLEAR

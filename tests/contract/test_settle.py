@@ -163,10 +163,12 @@ def test_a_late_success_of_an_unsafe_job_that_has_run_again_is_a_confirmed_dupli
     old = queue.started("send-mail")
     queue.settle(old, Outcome.UNKNOWN, kind=CallKind.TIMEOUT)
     queue.store.reconcile(old.job_id, "retry", actor="ada", reason="nothing was sent", source="person")
-    queue.claimed(worker="w2")
+    again = queue.claimed(worker="w2")
     late = queue.settlement(old, Outcome.SUCCEEDED, kind=CallKind.OK)
     queue.store.settle(late)
     queue.store.settle(late)
+    assert queue.store.observe().gate.duplicates_unacknowledged == 1
+    assert queue.settle(again, Outcome.SUCCEEDED, kind=CallKind.OK, worker="w2").state == "succeeded"
     assert queue.store.observe().gate.duplicates_unacknowledged == 1
     (entry,) = queue.log("duplicate")
     assert entry["key"] == old.idempotency_key

@@ -111,6 +111,14 @@ def test_records_are_given_of_whatever_is_there_with_a_score_while_open(client: 
     assert [(one["id"], one.get("score")) for one in found] == [("a", "7"), ("b", None)]
 
 
+@pytest.mark.parametrize(("size", "looked"), [(131_072, 2), (131_071, 3)])
+def test_records_end_with_the_payload_that_fills_a_call(client: Any, size: int, looked: int) -> None:
+    for number in range(3):
+        job(client, f"j{number}", number, size=size)
+    found = worth(client, f"{FRAME} q.a.ids = {{ 'j0', 'j1', 'j2' }} return commands.records(q)")
+    assert (found["looked"], len(found["jobs"])) == (looked, looked)
+
+
 def head(client: Any, settings: str = "q.s") -> Any:
     return worth(client, f"{FRAME} q.s = {settings} return commands.snapshot(q)")
 
