@@ -579,11 +579,11 @@ def test_a_name_that_no_record_can_carry_is_refused(queue: OpenQueue, worker_id:
 
 
 def test_work_in_a_thread_keeps_its_lease_while_its_worker_goes_on(open_queue: OpenQueueFunction) -> None:
-    queue = open_queue(lease_ms=600)
+    queue = open_queue(lease_ms=1000)
 
     def work(job: Job, timeout_s: float) -> Call:
-        time.sleep(1.2)
-        return Call(CallKind.OK, 1.2, 200)
+        time.sleep(1.6)
+        return Call(CallKind.OK, 1.6, 200)
 
     jobs = [queue.accepted() for _ in range(2)]
     with RunningWorker(queue.url, ThreadHandler(work)) as worker:
@@ -595,7 +595,7 @@ def test_work_in_a_thread_keeps_its_lease_while_its_worker_goes_on(open_queue: O
 def test_work_in_a_thread_that_does_not_keep_its_time_keeps_its_slot_and_its_late_word_counts(
     open_queue: OpenQueueFunction,
 ) -> None:
-    queue = open_queue(lease_ms=600, timings={"call_timeout_max_s": 0.3, "call_timeout_min_s": 0.2})
+    queue = open_queue(lease_ms=1500, timings={"call_timeout_max_s": 0.3, "call_timeout_min_s": 0.2})
     ends_now = threading.Event()
 
     def work(job: Job, timeout_s: float) -> Call:
