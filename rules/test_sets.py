@@ -19,6 +19,8 @@ from sluicegate.settings import Settings
 
 # Alerts that wait for minutes are tested at a slower pace, so that a test takes no more steps than another's.
 _PATIENT_S, _PATIENT_PACE_S = 60.0, 10.0
+# So is a forecast whose shortest window is long; Prometheus forgets a sample after five minutes.
+_LONG_S, _LONG_STEPS, _LONGEST_PACE_S = 900.0, 150, 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +38,17 @@ class TestSet:
 def test_sets(settings: Settings, alerts: Sequence[Alert]) -> tuple[TestSet, ...]:
     """Make the unit tests of a catalogue, a set for each pace."""
     scope = Scope(settings)
+    long = _long(scope, alerts)
+    quick = [alert for alert in alerts if alert.for_s < _PATIENT_S and alert not in long]
+    patient = [alert for alert in _patient(alerts) if alert not in long]
     return (
-        _at_pace("sluicegate.test.yml", scope, [alert for alert in alerts if alert.for_s < _PATIENT_S], alerts),
-        _at_pace("sluicegate.minutes.test.yml", _slower(settings, _PATIENT_PACE_S), _patient(alerts), alerts),
+        _at_pace("sluicegate.test.yml", scope, quick, alerts),
+        _at_pace("sluicegate.minutes.test.yml", _slower(settings, _PATIENT_PACE_S), patient, alerts),
+        *(
+            [_at_pace("sluicegate.hours.test.yml", _slower(settings, _long_pace_s(scope)), long, alerts)]
+            if long
+            else []
+        ),
         *_forecasts(scope, alerts),
         *_budgets(scope, alerts),
     )
@@ -46,11 +56,18 @@ def test_sets(settings: Settings, alerts: Sequence[Alert]) -> tuple[TestSet, ...
 
 def dark_sets(settings: Settings, alerts: Sequence[Alert]) -> tuple[TestSet, ...]:
     """Make the tests of a catalogue in which figures go wrong, a set for each pace."""
-    budgets = [alert for alert in alerts if alert.name in TIERS]
-    quick = [alert for alert in alerts if alert.for_s < _PATIENT_S and alert not in budgets]
+    scope = Scope(settings)
+    budgets, long = [alert for alert in alerts if alert.name in TIERS], _long(scope, alerts)
+    quick = [alert for alert in alerts if alert.for_s < _PATIENT_S and alert not in (*budgets, *long)]
+    patient = [alert for alert in _patient(alerts) if alert not in long]
     return (
-        _dark("sluicegate.dark.test.yml", Scope(settings), quick, alerts),
-        _dark("sluicegate.dark-minutes.test.yml", _slower(settings, _PATIENT_PACE_S), _patient(alerts), alerts),
+        _dark("sluicegate.dark.test.yml", scope, quick, alerts),
+        _dark("sluicegate.dark-minutes.test.yml", _slower(settings, _PATIENT_PACE_S), patient, alerts),
+        *(
+            [_dark("sluicegate.dark-hours.test.yml", _slower(settings, _long_pace_s(scope)), long, alerts)]
+            if long
+            else []
+        ),
         _dark("sluicegate.dark-budgets.test.yml", _slower(settings, pace_s(FAST[0])), budgets, alerts),
     )
 
@@ -88,6 +105,15 @@ def by_alerts(tests: TestSet) -> Iterator[tuple[tuple[str, ...], TestSet]]:
         found.setdefault(names, []).append(test)
     for names, those in found.items():
         yield names, replace(tests, tests=tuple(those))
+
+
+def _long(scope: Scope, alerts: Sequence[Alert]) -> list[Alert]:
+    is_long = scope.settings.contract.shortest_deadline_s / 2 > _LONG_S
+    return [alert for alert in alerts if is_long and alert.name == AlertName.DEADLINE_BREACH_FORECAST]
+
+
+def _long_pace_s(scope: Scope) -> float:
+    return min(_LONGEST_PACE_S, float(round(scope.settings.contract.shortest_deadline_s / 2 / _LONG_STEPS)))
 
 
 def _patient(alerts: Sequence[Alert]) -> list[Alert]:

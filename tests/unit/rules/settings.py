@@ -54,4 +54,9 @@ def small() -> Settings:
     return parse(body, "a test")
 
 
-ALL = {"default": default_settings, "fast": fast, "awkward": awkward, "usual": usual, "small": small}
+def long() -> Settings:
+    """Give jobs that have a day: promtool must not look at every two seconds of half of it."""
+    return parse({"contract": {"classes": {"night": {"deadline_s": 86_400}}}}, "a test")
+
+
+ALL = {"default": default_settings, "fast": fast, "awkward": awkward, "usual": usual, "small": small, "long": long}

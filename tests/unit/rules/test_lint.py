@@ -196,10 +196,9 @@ def test_our_own_rules_pass_with_named_waivers_only(name: str, tmp_path: Path) -
     # The intervals that many start from are too long for a deadline of 50 s, and that is all that is wrong.
     late = {"page-latency", "promql-rate"} if name == "usual" else set()
     assert {one.check for one in report.refused} == late, report.refused
-    assert {(one.check, one.rule) for one, _ in report.waived} == {
-        ("page-latency", "SluicegateExecutorHolding"),
-        ("alert-comparison", "SluicegateWatchdog"),
-    }
+    # Five minutes are not late for a job that has a day.
+    waits = set() if name == "long" else {("page-latency", "SluicegateExecutorHolding")}
+    assert {(one.check, one.rule) for one, _ in report.waived} == waits | {("alert-comparison", "SluicegateWatchdog")}
 
 
 def test_a_prometheusrule_is_read_by_its_spec(tmp_path: Path) -> None:
