@@ -13,7 +13,7 @@ from runbooks.quantity import duration_s
 from sluicegate.console import Actor, Person, Queue, RedisUrl, SettingsFile, Why, fail, opened, person, settings_of
 from sluicegate.errors import UsageError
 from sluicegate.gate import Runbook as LockHolder
-from sluicegate.replies import RunHistory, RunRecord
+from sluicegate.run_replies import RunHistory, RunRecord
 from sluicegate.store import Store
 
 RunId = Annotated[str, typer.Argument(help="The run's id.", show_default=False)]

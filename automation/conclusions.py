@@ -12,8 +12,8 @@ from automation.metrics import AutomationMetrics
 from automation.turn import Done, Ended, Failed, Progress, Turn, Wait
 from runbooks.model import RunCause
 from sluicegate.gate import Runbook as LockHolder
-from sluicegate.replies import RunHistory
 from sluicegate.run_journal import Phase
+from sluicegate.run_replies import RunHistory
 from sluicegate.store import Store
 
 log = structlog.get_logger(__name__)

@@ -18,7 +18,7 @@ from runbooks.alerts import Alert, Notification
 from runbooks.model import Runbook
 from sluicegate.errors import StoreError
 from sluicegate.remedies import QUEUE_INIT
-from sluicegate.replies import Notified
+from sluicegate.run_replies import Notified
 from sluicegate.settings import Settings
 
 log = structlog.get_logger(__name__)

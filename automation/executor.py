@@ -23,8 +23,8 @@ from runbooks.model import OnTimeout, Runbook, RunCause, Step
 from sluicegate.all_queues import AllQueues, Standing
 from sluicegate.clock import Clock
 from sluicegate.gate import Runbook as LockHolder
-from sluicegate.replies import RunHistory, RunRecord
 from sluicegate.run_journal import Phase
+from sluicegate.run_replies import RunHistory, RunRecord
 from sluicegate.settings import Settings
 from sluicegate.store import Store
 

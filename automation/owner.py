@@ -6,7 +6,7 @@ import asyncio
 
 import structlog
 
-from sluicegate.replies import RunClaim
+from sluicegate.run_replies import RunClaim
 from sluicegate.store import Store
 
 log = structlog.get_logger(__name__)

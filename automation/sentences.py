@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from sluicegate.all_queues import Standing
 from sluicegate.gate import PinReason
 from sluicegate.remedies import BY_NAME, GATE_OPEN_END_RUN, QUEUE_INIT
-from sluicegate.replies import GateAnswer, JournalEntry, RunHistory, RunRecord
+from sluicegate.replies import GateAnswer
+from sluicegate.run_replies import JournalEntry, RunHistory, RunRecord
 
 
 @dataclass(frozen=True, slots=True)

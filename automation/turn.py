@@ -15,8 +15,8 @@ from runbooks.evidence import Evidence
 from runbooks.model import Runbook, Step
 from runbooks.plan import step_text
 from sluicegate.errors import StoreUnavailable
-from sluicegate.replies import JournalEntry, RunHistory, StepAnswer
 from sluicegate.run_journal import Phase
+from sluicegate.run_replies import JournalEntry, RunHistory, StepAnswer
 from sluicegate.store import Store
 from sluicegate.telemetry import Telemetry
 

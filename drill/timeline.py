@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sluicegate.policy import Thresholds
-from sluicegate.replies import GateLogEntry, RunHistory, WorkerView
+from sluicegate.replies import GateLogEntry, WorkerView
+from sluicegate.run_replies import RunHistory
 from sluicegate.telemetry import Telemetry
 
 

@@ -14,7 +14,8 @@ from drill.profile import Profile
 from drill.timeline import Timeline
 from sluicegate.gate import Runbook
 from sluicegate.job import FINAL_STATES
-from sluicegate.replies import GateLogEntry, RunHistory
+from sluicegate.replies import GateLogEntry
+from sluicegate.run_replies import RunHistory
 from sluicegate.settings import Settings
 
 

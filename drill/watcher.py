@@ -7,7 +7,7 @@ import time
 from drill.controls import PartSilent, PrometheusControl
 from drill.timeline import Look
 from sluicegate.gate import Runbook as LockHolder
-from sluicegate.replies import RunHistory
+from sluicegate.run_replies import RunHistory
 from sluicegate.store import Store
 
 _LOG_ENTRIES = 500

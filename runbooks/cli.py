@@ -26,7 +26,7 @@ from runbooks.verbs.step import VerbName
 from sluicegate.all_queues import AllQueues, Standing
 from sluicegate.console import AsJson, Queue, RedisUrl, SettingsFile, command_line, opened, settings_of
 from sluicegate.errors import StoreRejected, UsageError
-from sluicegate.replies import Asked
+from sluicegate.run_replies import Asked
 from sluicegate.settings import Settings, default_settings, load
 from sluicegate.store import Store
 

@@ -14,7 +14,7 @@ from sluicegate.all_queues import Standing
 from sluicegate.gate import DrainState, PinReason
 from sluicegate.gate import Runbook as LockHolder
 from sluicegate.remedies import BY_NAME, QUEUE_INIT
-from sluicegate.replies import Asked
+from sluicegate.run_replies import Asked
 from sluicegate.telemetry import Telemetry
 
 _UNSEEN_IN_QUEUE = ("cooldown", "runs an hour")

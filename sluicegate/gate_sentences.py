@@ -10,8 +10,9 @@ from typing import Any
 from sluicegate import remedies
 from sluicegate.gate import Admission, DrainState, PinReason
 from sluicegate.gate_events import Answer, Order
-from sluicegate.replies import GateAnswer, GateLogEntry, RunHistory
+from sluicegate.replies import GateAnswer, GateLogEntry
 from sluicegate.run_journal import waits_of
+from sluicegate.run_replies import RunHistory
 from sluicegate.run_sentences import run_unblocks
 from sluicegate.telemetry import GateView, Telemetry
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sluicegate.replies import RunHistory
+from sluicegate.run_replies import RunHistory
 
 
 class Phase(StrEnum):

@@ -29,7 +29,7 @@ from sluicegate.all_queues import AllQueues
 from sluicegate.clock import SystemClock
 from sluicegate.job import Call, CallKind, Job
 from sluicegate.producer import Producer
-from sluicegate.replies import JournalEntry, RunHistory
+from sluicegate.run_replies import JournalEntry, RunHistory
 from sluicegate.settings import Settings, default_settings, faster, load
 from sluicegate.store import Store
 from sluicegate.submission import Submission

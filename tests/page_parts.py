@@ -11,7 +11,8 @@ from automation.page.frames import Frames
 from automation.page.reading import JobLine, Reading
 from automation.page.samples import Sample
 from automation.page.templates import Templates
-from sluicegate.replies import GateLogEntry, JournalEntry, RunHistory, RunRecord
+from sluicegate.replies import GateLogEntry
+from sluicegate.run_replies import JournalEntry, RunHistory, RunRecord
 from sluicegate.service_settings import PageSettings
 from sluicegate.settings import default_settings
 from sluicegate.store import Store

@@ -17,7 +17,8 @@ from rules.scope import Scope
 from sluicegate import telemetry as names
 from sluicegate.errors import SluicegateError
 from sluicegate.prometheus import Prometheus
-from sluicegate.replies import GateLogEntry, RunHistory
+from sluicegate.replies import GateLogEntry
+from sluicegate.run_replies import RunHistory
 from sluicegate.settings import Settings
 from sluicegate.store import Store
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sluicegate.replies import GateLogEntry, RunHistory, RunRecord, rows
+from sluicegate.replies import GateLogEntry, rows
+from sluicegate.run_replies import RunHistory, RunRecord
 from sluicegate.store import Store
 from sluicegate.telemetry import Telemetry
 

@@ -14,8 +14,8 @@ from runbooks.model import Runbook, Step
 from runbooks.plan import step_text
 from runbooks.verdict import CheckResult
 from sluicegate.gate import Runbook as LockHolder
-from sluicegate.replies import JournalEntry, RunHistory, RunRecord
 from sluicegate.run_journal import Phase, waits_of
+from sluicegate.run_replies import JournalEntry, RunHistory, RunRecord
 from sluicegate.settings import Settings
 
 

@@ -7,7 +7,8 @@ from itertools import pairwise
 from drill.timeline import Timeline
 from drill.verdict import Evidence, Expectation, Seen
 from sluicegate.policy import Action, Figures, decide
-from sluicegate.replies import GateLogEntry, RunHistory
+from sluicegate.replies import GateLogEntry
+from sluicegate.run_replies import RunHistory
 
 # From a figure past its bound to a closed gate: a tick to see it, one more where the machine is busy, and the sample.
 _CLOSED_WITHIN_TICKS = 3

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from drill.verdict import Evidence, Expectation, Seen
-from sluicegate.replies import JournalEntry, RunHistory
+from sluicegate.run_replies import JournalEntry, RunHistory
 from sluicegate.run_steps import ROLLBACK_VERB
 
 RECOVERY = ("freeze", "snapshot", "drain", "fix", "recover", "canary", "burn_down", "reopen")

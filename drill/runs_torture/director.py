@@ -22,7 +22,7 @@ from sluicegate.errors import StoreError
 from sluicegate.gate import DrainState, Runbook
 from sluicegate.producer import Producer
 from sluicegate.records import AlertName
-from sluicegate.replies import RunHistory, RunRecord
+from sluicegate.run_replies import RunHistory, RunRecord
 from sluicegate.submission import Submission
 from sluicegate.telemetry import Telemetry
 

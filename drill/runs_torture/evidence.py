@@ -12,7 +12,7 @@ from drill.runs_torture.parts import Parts
 from runbooks.context import Context
 from runbooks.library import builtin_names, load_builtin
 from runbooks.plan import lines_by_place
-from sluicegate.replies import RunRecord
+from sluicegate.run_replies import RunRecord
 from sluicegate.settings import Settings
 
 RUNS, GATE, PLANS, COUNTERS = "runs.jsonl", "gate-log.jsonl", "plans.jsonl", "counters.jsonl"

@@ -7,7 +7,7 @@ from collections import Counter
 from drill.load import Submission
 from drill.needs import WORKERS
 from drill.scenarios.scenario import Condition, View
-from sluicegate.replies import RunHistory
+from sluicegate.run_replies import RunHistory
 from sluicegate.telemetry import Telemetry
 
 # A living worker says so several times a second.

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from sluicegate import keys
-from sluicegate.replies import GateAnswer, StepAnswer
+from sluicegate.replies import GateAnswer
+from sluicegate.run_replies import StepAnswer
 from sluicegate.telemetry import GateView
 from tests.queues import OpenQueue, wait_until
 

@@ -13,7 +13,7 @@ import pytest
 from drill.children import Children
 from drill.monitoring import Prometheus, PrometheusOptions
 from runbooks.prometheus import ask
-from sluicegate.replies import JournalEntry
+from sluicegate.run_replies import JournalEntry
 from tests.automation_parts import ON_BOTH, quick, until
 from tests.contract.test_automation_verbs import HOLD, Mine, book
 from tests.small_server import Handler

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from sluicegate.gate import Runbook
-from sluicegate.replies import GateAnswer, StepAnswer
+from sluicegate.replies import GateAnswer
+from sluicegate.run_replies import StepAnswer
 from tests.contract.gate_actors import Led, claimed_run, committed, opened, pass_canaries
 from tests.queues import OpenQueue, OpenQueueFunction, contract_of
 

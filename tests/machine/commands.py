@@ -9,7 +9,8 @@ from typing import Any
 
 from sluicegate.admission import Decision
 from sluicegate.contract import Contract
-from sluicegate.replies import Claimed, GateAnswer, StepAnswer
+from sluicegate.replies import Claimed, GateAnswer
+from sluicegate.run_replies import StepAnswer
 from sluicegate.store import Store
 from tests.machine import dispatch, settlement
 from tests.machine.admission import decide

@@ -10,7 +10,8 @@ import pytest
 from sluicegate.gate import DrainState, PinReason
 from sluicegate.gate_events import Answer, Order
 from sluicegate.gate_sentences import gate_lines, opening, order_said, unblocks
-from sluicegate.replies import GateAnswer, JournalEntry, RunHistory, RunRecord
+from sluicegate.replies import GateAnswer
+from sluicegate.run_replies import JournalEntry, RunHistory, RunRecord
 from sluicegate.telemetry import GateView, Telemetry
 from tests.readings import EMPTY, OPEN_GATE, live
 

@@ -14,7 +14,8 @@ from drill.timeline import Look, PhaseRecord, Report, Timeline
 from drill.verdict import Evidence, JobEnd
 from sluicegate.admission import Decision
 from sluicegate.records import AlertName
-from sluicegate.replies import GateLogEntry, JournalEntry, RunHistory, RunRecord
+from sluicegate.replies import GateLogEntry
+from sluicegate.run_replies import JournalEntry, RunHistory, RunRecord
 from sluicegate.telemetry import Telemetry
 from tests.readings import AT_MS, EMPTY, with_gate
 

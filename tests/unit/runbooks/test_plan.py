@@ -15,7 +15,7 @@ from runbooks.show import plan_text, plan_values
 from runbooks.start import Heard
 from runbooks.verbs.fix import Fix, FixBy
 from sluicegate.all_queues import Holder, Ordered, Standing
-from sluicegate.replies import Asked
+from sluicegate.run_replies import Asked
 from sluicegate.settings import Settings, default_settings, faster, parse
 from sluicegate.telemetry import Telemetry
 from tests.readings import live
