@@ -172,7 +172,8 @@ def order_said(order: Order, answer: GateAnswer, telemetry: Telemetry) -> Said:
         case Answer.DUPLICATES:
             return Said(False, "Confirmed duplicates are not acknowledged.", f"Audit their keys, then {_ACKNOWLEDGE}.")
         case Answer.STALE:
-            return Said(False, f"The gate of queue {queue} has changed since you looked; nothing was changed.")
+            sentence = f"The gate of queue {queue} has changed since you looked; nothing was changed."
+            return Said(False, sentence, "`sluicegate gate show` says what it is now.")
         case Answer.RESTORING:
             sentence = f"A restore into queue {queue} is not complete, so its gate can't be {_DONE[order]}."
             return Said(False, sentence, "`sluicegate queue restore FILE` with the same file completes it.")
