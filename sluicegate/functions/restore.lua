@@ -1,6 +1,9 @@
 -- Restoring a snapshot: begin closes the gate and marks it, parts put back what is not there, end takes the mark away.
 -- As long as the mark is there, nobody opens the gate (order.lua, run.lua). Each call may be repeated.
 
+-- A library has at most 200 local names, so those of this file end with it.
+do
+
 -- The first class or cost class of the file that the contract in force does not declare: its jobs would run without a
 -- limit, and nobody could tell what a repeat of them does.
 local function undeclared(q, classes, costs)
@@ -105,4 +108,6 @@ function commands.restore_end(q)
   redis.call('HDEL', q.p .. 'control:gate', 'restoring')
   G.log(q, g, { from = g.drain_state, to = g.drain_state, reason = 'restored', actor = q.a.actor, note = q.a.note })
   return { answer = 'moved', drain_state = G.effective(g), epoch = digits(g.epoch) }
+end
+
 end

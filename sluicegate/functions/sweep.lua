@@ -2,6 +2,9 @@
 -- fewer out of a long list.
 -- A running job is ended only by its worker or its lease. -> {expired = [event], lost = [event + state], more}
 
+-- A library has at most 200 local names, so those of this file end with it.
+do
+
 local function expire_due(q, key, state, due, limit, cause, expired)
   local ids = redis.call('ZRANGEBYSCORE', key, '-inf', due, 'LIMIT', 0, limit)
   for _, id in ipairs(ids) do
@@ -40,7 +43,7 @@ end
 -- What a look takes in of one index; of a longer one each sweep looks at another part, by the time.
 local RUNNING_LOOKED_AT, RUNNING_PART_MS = 200, 100
 
-local function running_part(q, key)
+function J.running_part(q, key)
   local count = redis.call('ZCARD', key)
   if count <= RUNNING_LOOKED_AT then return redis.call('ZRANGE', key, 0, -1) end
   local start = math.floor(q.now / RUNNING_PART_MS) * RUNNING_LOOKED_AT % count
@@ -50,7 +53,7 @@ end
 -- Go through an index of running jobs: an entry whose record says otherwise is dropped, one whose lease entry somebody
 -- took away gets it back as its record has it, or it would run for ever: the next lines find it once that has passed.
 local function mend_running(q, key)
-  for _, id in ipairs(running_part(q, key)) do
+  for _, id in ipairs(J.running_part(q, key)) do
     if not redis.call('ZSCORE', q.p .. 'queue:leases', id) then
       local job = J.named(q, key, id, 'running')
       if job then
@@ -186,3 +189,5 @@ function commands.list(q)
   return { ids = redis.call('ZRANGE', q.p .. containers[q.a.state], 0, limit - 1) }
 end
 readonly.list = true
+
+end

@@ -60,6 +60,12 @@ def calls_of(client: Any, command: str) -> int:
     return int(client.info("commandstats").get(f"cmdstat_{command}", {"calls": 0})["calls"])
 
 
+def test_the_library_has_room_for_ten_more_names(client: Any) -> None:
+    # Lua takes 200 in one function, and those of a test come on top of the library's.
+    names = ", ".join(f"spare_{number}" for number in range(10))
+    assert client.eval(f"#!lua\n{functions.body()}\nlocal {names}\nreturn 'loads'", 0) == "loads"
+
+
 def test_loading_twice_and_at_the_same_time_is_one_library(redis_url: str, client: Any) -> None:
     stores = [Store.connect(redis_url) for _ in range(8)]
     with ThreadPoolExecutor(8) as threads:

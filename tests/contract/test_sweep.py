@@ -130,7 +130,7 @@ def test_of_a_long_index_each_look_takes_another_part(queue: OpenQueue) -> None:
     def part(members: int, now_ms: int) -> list[str]:
         queue.client.delete("long")
         queue.client.zadd("long", {f"{n:03}": n for n in range(members)})
-        found: list[str] = value_of(queue.client, f"running_part({{ now = {now_ms} }}, 'long')")
+        found: list[str] = value_of(queue.client, f"J.running_part({{ now = {now_ms} }}, 'long')")
         return found
 
     assert len(part(200, 0)) == 200
