@@ -13,13 +13,13 @@ from automation.looks import Due, Looks
 from automation.looping import Loop
 from automation.metrics import AutomationMetrics
 from automation.opening import Opening
-from automation.rounds import Rounds
 from runbooks.alerts import Alert, Notification
 from runbooks.model import Runbook
 from sluicegate.errors import StoreError
 from sluicegate.remedies import QUEUE_INIT
 from sluicegate.run_replies import Notified
 from sluicegate.settings import Settings
+from sluicegate.shared_calls import SharedCalls
 
 log = structlog.get_logger(__name__)
 
@@ -56,7 +56,9 @@ class Episodes:
         self._runbooks = runbooks
         self._looks = Looks(opening, settings, runbooks, metrics)
         # Each that comes alone would wait for the disk alone.
-        self._keeping = Rounds("keeping", self._keep_all)
+        self._keeping: SharedCalls[tuple[str, str, Asking], tuple[Notified, ...] | StoreError] = SharedCalls(
+            lambda asked: asyncio.to_thread(self._keep_all, asked)
+        )
         self._loop = Loop("episodes", settings.contract.timings.episode_look_s, self.look)
 
     async def start(self) -> None:

@@ -5,6 +5,7 @@ The runs of a runbook on a queue are one, so a round asks once a runbook, howeve
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,12 +14,12 @@ import structlog
 from automation.metrics import AutomationMetrics
 from automation.names import run_id
 from automation.opening import Opening
-from automation.rounds import Rounds
 from runbooks.context import Context
 from runbooks.model import Runbook
 from runbooks.verdict import Verdict
 from sluicegate.replies import GateAnswer
 from sluicegate.settings import Settings
+from sluicegate.shared_calls import SharedCalls
 from sluicegate.telemetry import Telemetry
 
 log = structlog.get_logger(__name__)
@@ -68,14 +69,16 @@ class Looks:
         self._settings = settings
         self._runbooks = runbooks
         self._metrics = metrics
-        self._rounds = Rounds("looks", self._look_for_all)
+        self._shared: SharedCalls[Sequence[Due], Mapping[str, Look]] = SharedCalls(
+            lambda asked: asyncio.to_thread(self._look_for_all, asked), in_flight=1
+        )
 
     async def at(self, due: Sequence[Due]) -> Mapping[str, Look]:
         """Look at these, and perhaps others', in the next round; raises StoreError where that fails.
 
         Of several who ask for one episode in a round, one hears that its run was opened.
         """
-        return await self._rounds.ask(due) if due else {}
+        return await self._shared.ask(due) if due else {}
 
     def _look_for_all(self, asked: Sequence[Sequence[Due]]) -> list[dict[str, Look]]:
         looks = self._look(tuple({one.episode_id: one for due in asked for one in due}.values()))

@@ -43,12 +43,12 @@ class Desk:
     """Take the intents and the settlements of all attempts of one worker, those of the same moment in one call."""
 
     def __init__(self, setting: Setting) -> None:
-        store, worker_id = setting.store, setting.worker_id
+        call, store, worker_id = setting.link.call, setting.store, setting.worker_id
         self.intents: SharedCalls[tuple[str, int], str] = SharedCalls(
-            setting.link, lambda starts: store.intents(worker_id, starts)
+            lambda starts: call(store.intents, worker_id, starts)
         )
         self.settlements: SharedCalls[Mapping[str, object], Settled] = SharedCalls(
-            setting.link, lambda settlements: store.settle_many(worker_id, settlements)
+            lambda settlements: call(store.settle_many, worker_id, settlements)
         )
 
 

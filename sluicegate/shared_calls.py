@@ -1,4 +1,4 @@
-"""Let those who ask the store at the same time share a call (group commit): a worker's jobs are confirmed together.
+"""Let those who ask the store at the same time share a call (group commit): what comes together is kept together.
 
 While as many calls as allowed are on their way, whoever asks waits for the next one. A call that fails fails for each
 of its callers, who may then ask again.
@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
-
-from sluicegate.store_link import StoreLink
 
 Asked = TypeVar("Asked")
 Answered = TypeVar("Answered")
@@ -21,11 +19,16 @@ _IN_FLIGHT = 2
 
 
 class SharedCalls(Generic[Asked, Answered]):
-    """Gather what is asked in one turn of the loop into calls of `send`, which gives an answer for each, in order."""
+    """Gather what is asked in one turn of the loop into calls of `send`, which gives an answer for each, in order.
 
-    def __init__(self, link: StoreLink, send: Callable[[Sequence[Asked]], Sequence[Answered]]) -> None:
-        self._link = link
+    At most `in_flight` calls are on their way at once.
+    """
+
+    def __init__(
+        self, send: Callable[[Sequence[Asked]], Awaitable[Sequence[Answered]]], in_flight: int = _IN_FLIGHT
+    ) -> None:
         self._send = send
+        self._in_flight = in_flight
         self._waiting: deque[tuple[asyncio.Future[Answered], Asked]] = deque()
         self._sending: set[asyncio.Task[None]] = set()
         self._flush_due = False
@@ -38,14 +41,14 @@ class SharedCalls(Generic[Asked, Answered]):
         return await answer
 
     def _flush_soon(self) -> None:
-        if self._waiting and not self._flush_due and len(self._sending) < _IN_FLIGHT:
+        if self._waiting and not self._flush_due and len(self._sending) < self._in_flight:
             # Not at once: whoever else is about to ask in this turn of the loop comes along.
             self._flush_due = True
             asyncio.get_running_loop().call_soon(self._flush)
 
     def _flush(self) -> None:
         self._flush_due = False
-        while self._waiting and len(self._sending) < _IN_FLIGHT:
+        while self._waiting and len(self._sending) < self._in_flight:
             batch = [self._waiting.popleft() for _ in range(min(MOST_A_CALL, len(self._waiting)))]
             # One who has gone, because its worker ends at once, asks for nothing any more.
             batch = [(answer, asked) for answer, asked in batch if not answer.cancelled()]
@@ -56,7 +59,7 @@ class SharedCalls(Generic[Asked, Answered]):
 
     async def _call(self, batch: Sequence[tuple[asyncio.Future[Answered], Asked]]) -> None:
         try:
-            answers = await self._link.call(self._send, [asked for _, asked in batch])
+            answers = await self._send([asked for _, asked in batch])
         except Exception as error:  # noqa: BLE001 (whatever it was, each caller must hear of it)
             for answer, _ in batch:
                 if not answer.done():

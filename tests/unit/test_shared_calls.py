@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
@@ -28,15 +28,16 @@ class Doubling:
         return [2 * one for one in asked]
 
 
-def link() -> StoreLink:
-    return StoreLink(structlog.get_logger("test"), SystemClock())
+def in_threads(send: Doubling) -> Callable[[Sequence[int]], Awaitable[Sequence[int]]]:
+    link = StoreLink(structlog.get_logger("test"), SystemClock())
+    return lambda asked: link.call(send, asked)
 
 
 def test_who_asks_in_one_turn_shares_a_call_in_order() -> None:
     send = Doubling()
 
     async def script() -> list[int]:
-        shared: SharedCalls[int, int] = SharedCalls(link(), send)
+        shared: SharedCalls[int, int] = SharedCalls(in_threads(send))
         return list(await asyncio.gather(*(shared.ask(one) for one in range(20))))
 
     assert asyncio.run(script()) == [2 * one for one in range(20)]
@@ -47,7 +48,7 @@ def test_a_call_carries_no_more_than_the_function_takes() -> None:
     send = Doubling()
 
     async def script() -> list[int]:
-        shared: SharedCalls[int, int] = SharedCalls(link(), send)
+        shared: SharedCalls[int, int] = SharedCalls(in_threads(send))
         return list(await asyncio.gather(*(shared.ask(one) for one in range(250))))
 
     assert asyncio.run(script()) == [2 * one for one in range(250)]
@@ -58,7 +59,7 @@ def test_a_failure_reaches_each_of_its_callers_and_they_may_ask_again() -> None:
     send = Doubling(failures=1)
 
     async def script() -> tuple[list[object], int]:
-        shared: SharedCalls[int, int] = SharedCalls(link(), send)
+        shared: SharedCalls[int, int] = SharedCalls(in_threads(send))
         failed = await asyncio.gather(*(shared.ask(one) for one in range(3)), return_exceptions=True)
         return list(failed), await shared.ask(7)
 
@@ -71,7 +72,7 @@ def test_who_has_gone_before_the_call_is_not_asked_for() -> None:
     send = Doubling()
 
     async def script() -> int:
-        shared: SharedCalls[int, int] = SharedCalls(link(), send)
+        shared: SharedCalls[int, int] = SharedCalls(in_threads(send))
         gone, stays = shared.ask(1), shared.ask(2)
         first = asyncio.ensure_future(gone)
         asyncio.get_running_loop().call_soon(first.cancel)  # after it has asked, before the call is made
@@ -80,3 +81,29 @@ def test_who_has_gone_before_the_call_is_not_asked_for() -> None:
 
     assert asyncio.run(script()) == 4
     assert send.calls == [[2]]
+
+
+def test_who_comes_during_the_only_call_is_in_the_next_and_one_who_gives_up_takes_no_answer_along() -> None:
+    calls: list[list[int]] = []
+
+    async def script() -> None:
+        begun, go_on = asyncio.Event(), asyncio.Event()
+
+        async def doubled(asked: Sequence[int]) -> Sequence[int]:
+            calls.append(list(asked))
+            begun.set()
+            await go_on.wait()
+            return [2 * one for one in asked]
+
+        shared: SharedCalls[int, int] = SharedCalls(doubled, in_flight=1)
+        first = asyncio.create_task(shared.ask(1))
+        await begun.wait()
+        others = [asyncio.create_task(shared.ask(number)) for number in (2, 3, 4)]
+        await asyncio.sleep(0)
+        others[0].cancel()
+        go_on.set()
+        assert await first == 2
+        assert await asyncio.gather(*others[1:]) == [6, 8]
+
+    asyncio.run(script())
+    assert calls == [[1], [3, 4]]
