@@ -12,7 +12,7 @@ import pytest
 from automation.webhook import WEBHOOK_PATH
 from drill.children import Children
 from drill.monitoring import Alertmanager
-from drill.server import ServerKind, ServerOptions
+from drill.server import AppendFsync, ServerKind, ServerOptions
 from sluicegate.web import serving
 from tests.automation_parts import Parts
 from tests.servers import MakeServer
@@ -47,7 +47,7 @@ def test_two_peers_after_an_outage_are_one_episode_and_one_run(make_server: Make
     """Scenario 1: two that have not heard of each other deliver the same, and neither was told a lie in between."""
 
     async def scenario(first: Children, second: Children) -> None:
-        own = make_server(ServerOptions(kind=ServerKind.REDIS, append_only=True))
+        own = make_server(ServerOptions(kind=ServerKind.REDIS, append_only=True, append_fsync=AppendFsync.ALWAYS))
         async with still(own.url, tmp_path) as parts, served(parts) as client:
             drained(parts)
             url = f"{client.base_url}".rstrip("/") + WEBHOOK_PATH

@@ -18,7 +18,7 @@ import redis
 from automation.controller import Controller, thresholds_of
 from automation.metrics import AutomationMetrics
 from drill.children import Children
-from drill.server import QueueServer, ServerOptions
+from drill.server import AppendFsync, QueueServer, ServerOptions
 from runbooks.alerts import Alert, Notification
 from sluicegate.clock import SystemClock
 from sluicegate.policy import Thresholds
@@ -363,7 +363,7 @@ def test_it_survives_a_hung_and_a_restarted_server(
     server: QueueServer, tmp_path: Path, make_server: MakeServer, children: Children
 ) -> None:
     async def scenario() -> None:
-        own = make_server(ServerOptions(kind=server.kind, append_only=True))
+        own = make_server(ServerOptions(kind=server.kind, append_only=True, append_fsync=AppendFsync.ALWAYS))
         async with Parts(own.url, quick(tmp_path), executor=False, workers=0) as parts:
             await parts.until(lambda: parts.look().gate.decision == "admit", "the first decision")
             (name,) = children.pids()

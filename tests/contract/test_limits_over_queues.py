@@ -14,7 +14,7 @@ import pytest
 from automation import opening as module
 from automation.opening import Opening
 from automation.place import Place
-from drill.server import ServerKind, ServerOptions
+from drill.server import AppendFsync, ServerKind, ServerOptions
 from sluicegate.all_queues import NAME, AllQueues, Holder, Standing
 from sluicegate.errors import StoreUnavailable
 from sluicegate.replies import GateAnswer
@@ -260,7 +260,7 @@ def test_one_queue_that_asks_again_and_again_is_no_storm(host: Host) -> None:
 
 
 def test_the_switch_over_all_queues_forbids_and_survives_a_restart(make_server: MakeServer) -> None:
-    server = make_server(ServerOptions(kind=ServerKind.REDIS, append_only=True))
+    server = make_server(ServerOptions(kind=ServerKind.REDIS, append_only=True, append_fsync=AppendFsync.ALWAYS))
     with ExitStack() as stack:
         host = Host(server.url, stack)
         host.queue("one")
