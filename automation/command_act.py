@@ -15,6 +15,7 @@ from automation.outside import Came, Outcome
 from runbooks.context import Context
 from runbooks.verbs.command import Command, allowed
 from sluicegate.death_signal import death_signal
+from sluicegate.printable import printable
 from sluicegate.service_settings import CommandSettings
 
 log = structlog.get_logger(__name__)
@@ -103,7 +104,7 @@ async def run_program(program: CommandSettings, environment: Mapping[str, str]) 
             os.killpg(process.pid, signal.SIGKILL)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(reading, _LAST_WORDS_S)
-    return Ended(code, _printable(output))
+    return Ended(code, _on_one_line(output))
 
 
 async def _keep_the_end(stream: asyncio.StreamReader | None, kept: bytearray) -> None:
@@ -112,7 +113,6 @@ async def _keep_the_end(stream: asyncio.StreamReader | None, kept: bytearray) ->
         del kept[:-OUTPUT_MOST]
 
 
-def _printable(output: bytes | bytearray) -> str:
+def _on_one_line(output: bytes | bytearray) -> str:
     """Give it on one line, without what would be a command to a terminal."""
-    words = bytes(output).decode("utf-8", "replace").split()
-    return "".join(character if character.isprintable() else "�" for character in " ".join(words))
+    return printable(" ".join(bytes(output).decode("utf-8", "replace").split()))

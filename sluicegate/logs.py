@@ -9,6 +9,8 @@ from typing import TextIO
 import structlog
 from structlog.typing import EventDict, WrappedLogger
 
+from sluicegate.printable import printable
+
 
 def configure(level: int = logging.INFO, stream: TextIO | None = None) -> None:
     """Log events of `level` and above to `stream` (stderr without one); stdout stays for what was asked for."""
@@ -29,10 +31,6 @@ def configure(level: int = logging.INFO, stream: TextIO | None = None) -> None:
 def _printed(_logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:
     """Take out of texts what would be a command to the terminal: an alert's name may be anything."""
     return {
-        name: _without_controls(value) if isinstance(value, str) and name != "exception" else value
+        name: printable(value) if isinstance(value, str) and name != "exception" else value
         for name, value in event.items()
     }
-
-
-def _without_controls(text: str) -> str:
-    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)

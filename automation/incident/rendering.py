@@ -14,6 +14,7 @@ from automation.incident.gathering import Incident
 from automation.incident.picture import picture_of
 from automation.incident.words import Table, summary, tables, title
 from sluicegate.plot import draw
+from sluicegate.printable import words_of
 
 
 def page(incident: Incident) -> str:
@@ -70,8 +71,7 @@ _SPECIAL = re.compile(r"[\\`*{}\[\]<>!|~@&]|(?<![^\W_])_|_(?![^\W_])|(?<=:)//|(?
 
 def _plain(text: str) -> str:
     """Write a text so that it reads as itself: no markup, no link, no line break."""
-    one_line = " ".join("".join(character if character.isprintable() else " " for character in text).split())
-    return _SPECIAL.sub(lambda found: f"\\{found[0]}", one_line)
+    return _SPECIAL.sub(lambda found: f"\\{found[0]}", words_of(text))
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sluicegate.notice import Notice, NoticeKind
+from sluicegate.printable import words_of
 
 _MOST = 400
 _TITLES = {
@@ -35,7 +36,7 @@ OVER = frozenset({NoticeKind.REOPENED, NoticeKind.ENDED, NoticeKind.RELEASED})
 
 def one_line(text: str) -> str:
     """Give a text without line breaks or control characters, at most 400 characters long."""
-    kept = " ".join("".join(character if character.isprintable() else " " for character in text).split())
+    kept = words_of(text)
     return kept if len(kept) <= _MOST else f"{kept[: _MOST - 1]}…"
 
 

@@ -10,6 +10,7 @@ from automation.steps.http import carried_out
 from automation.turn import Progress, Turn
 from runbooks.verbs.outside import Outside
 from runbooks.verbs.step import OnUnknown
+from sluicegate.printable import printable
 from sluicegate.run_steps import NotDone, OutsideCall, OutsideStep
 
 log = structlog.get_logger(__name__)
@@ -58,5 +59,4 @@ class OutsideAct:
 
 
 def _line(said: object) -> str:
-    text = " ".join(str(said).split())[:_TEXT_MOST]
-    return "".join(character if character.isprintable() else "�" for character in text)
+    return printable(" ".join(str(said).split())[:_TEXT_MOST])
