@@ -71,7 +71,7 @@ torture-queue: setup ## Kill workers and Redis under 10,000 jobs, then judge the
 bench-queue: setup ## Measure the queue beside redis-py and seven other queues, about 8 minutes; ARGS=--short takes a look of 3
 	@$(BIN)/python -m bench.queue_bench $(ARGS)
 
-bench-overload: setup ## Measure five ways to admit at 2×, 4× and 8× capacity and in bursts, about 20 minutes; ARGS=--short
+bench-overload: setup ## Measure five ways to admit at 2×, 4× and 8× capacity and in bursts, about 24 minutes; ARGS=--short
 	@$(BIN)/python -m bench.overload_bench $(ARGS)
 
 bench-exporter: setup ## Measure the exporter at up to 1 M pending jobs beside others, and write bench-results/exporter.json; ARGS="--short"

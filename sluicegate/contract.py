@@ -103,7 +103,7 @@ class Contract(Section):
         le=1,
         description=(
             "A class takes no job whose wait, at its share, leaves it less than a reserve: what the shortest class has "
-            "beyond this part of its time; none: no limit."
+            "beyond this part of its time; by deadline the shortest class itself may take all slots; none: no limit."
         ),
     )
     classes: dict[str, ClassSettings] = Field(min_length=1, description="The classes of jobs, by name.")

@@ -4,7 +4,7 @@
 local B = {}
 
 local function limit_of(load)
-  if not load.limit then load.limit = { each_ms = {}, due = {}, taken = {}, reserve = nil, shortest = nil } end
+  if not load.limit then load.limit = { each_ms = {}, due = {}, taken = {}, reserve = nil, shortest = nil, due_first = nil } end
   return load.limit
 end
 
@@ -13,7 +13,13 @@ end
 local function reserve_of(q, limit)
   if not limit.reserve then
     local shortest = math.huge
-    for _, class in pairs(q.s.classes) do shortest = math.min(shortest, class.deadline_ms) end
+    for name, class in pairs(q.s.classes) do
+      if class.deadline_ms < shortest then
+        shortest, limit.due_first = class.deadline_ms, name
+      elseif class.deadline_ms == shortest then
+        limit.due_first = nil
+      end
+    end
     limit.shortest = shortest - q.s.timings.margin_ms
     limit.reserve = (1 - q.s.backlog_limit) * limit.shortest
   end
@@ -51,15 +57,18 @@ end
 -- class has its share, whoever else asks. By age all wait alike, so none may count on more time than the shortest has.
 -- By deadline a class that has waited long comes up all at once and takes more than its share, and what is accepted
 -- now goes before what is due later: so beside the share, what is due by this deadline, and by the ends of all longer
--- classes, must fit into all slots.
+-- classes, must fit into all slots. Those two rules are enough for the class that alone has the shortest deadline: it goes
+-- first, and the others keep their shares, for what of it would make them late is refused. Held to its share it would be
+-- refused in a burst while the slots have time for it before the others come due.
 function B.full(q, load, class, waiting, deadline)
   local declared, left = q.s.classes[class], deadline - q.now - q.s.timings.margin_ms
   if left <= 0 or not declared then return left <= 0 end
   local limit, by_deadline = limit_of(load), q.s.dispatch == 'edf'
   local reserve = reserve_of(q, limit)
   local may_wait = (by_deadline and left or math.min(left, limit.shortest)) - reserve
+  local goes_first = by_deadline and class == limit.due_first and deadline <= q.now + declared.deadline_ms
   local wait = waiting * service_ms(q, limit, class) / (q.s.max_running * declared.share)
-  if waiting > 0 and wait > may_wait then return true end
+  if waiting > 0 and wait > may_wait and not goes_first then return true end
   if not by_deadline then return false end
   if too_much_due_by(q, limit, deadline) then return true end
   for _, other in pairs(q.s.classes) do

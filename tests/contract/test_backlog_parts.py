@@ -39,11 +39,28 @@ def fill(client: Any, key: str, many: int, in_ms: int) -> None:
     client.zadd(key, {f"{key}-{n}": NOW_MS + in_ms for n in range(many)})
 
 
-@pytest.mark.parametrize("dispatch", ["fifo", "edf"])
-def test_a_class_is_full_where_its_jobs_would_eat_into_the_reserve(client: Any, dispatch: str) -> None:
-    assert [full(client, dispatch, waiting, 1400) for waiting in (0, 5, 6)] == [False, False, True]
+def test_a_class_is_full_where_its_jobs_would_eat_into_the_reserve(client: Any) -> None:
+    assert [full(client, "fifo", waiting, 1400) for waiting in (0, 5, 6)] == [False, False, True]
+    assert [full(client, "edf", waiting, 5000, "long") for waiting in (0, 20, 21)] == [False, False, True]
     # Without anything waiting there is no wait, however little is left.
-    assert [full(client, dispatch, waiting, 700) for waiting in (0, 1)] == [False, True]
+    assert [full(client, "fifo", waiting, 700) for waiting in (0, 1)] == [False, True]
+    assert [full(client, "edf", waiting, 700, "long") for waiting in (0, 1)] == [False, True]
+
+
+def test_by_deadline_the_class_that_goes_first_has_all_slots(client: Any) -> None:
+    assert not full(client, "edf", 1000, 1400)
+    # With a longer time than its class's it does not go first.
+    assert [full(client, "edf", waiting, 1401) for waiting in (5, 1000)] == [False, True]
+
+
+def test_of_two_classes_with_the_shortest_deadline_neither_goes_first(client: Any) -> None:
+    for added in ("aaa", "zzz"):
+        twin = f"q.s.classes.{added} = {{ deadline_ms = 1400, share = 0.5, expected_service_ms = 100 }}"
+        asked = [
+            f"B.full(q, {{}}, '{name}', {waiting}, {NOW_MS + 1400})" for name in ("short", added) for waiting in (5, 6)
+        ]
+        said = worth(client, f"{frame('edf')} {twin} return {{ {', '.join(f'{one} and 1 or 0' for one in asked)} }}")
+        assert said == [0, 1, 0, 1]
 
 
 @pytest.mark.parametrize("dispatch", ["fifo", "edf"])

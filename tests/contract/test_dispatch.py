@@ -94,21 +94,40 @@ def limited(open_queue: OpenQueueFunction, **changes: object) -> OpenQueue:
 
 
 def test_a_class_takes_no_more_than_its_share_can_do_in_its_time(open_queue: OpenQueueFunction) -> None:
-    queue = limited(open_queue)  # five classes share two slots: 2.5 s a job
+    queue = limited(open_queue, dispatch="fifo")  # five classes share two slots: 2.5 s a job
     decisions = [queue.submit("lint-fix", deadline_s=12) for _ in range(5)]
     assert [decision.accepted for decision in decisions] == [True, True, True, False, False]
     assert {decision.reason for decision in decisions if not decision.accepted} == {"deadline_unreachable"}
     assert queue.submit("test-patch").accepted, "another class has its own share"
 
 
+def test_by_deadline_the_shortest_class_takes_what_all_slots_can_do_in_its_time(open_queue: OpenQueueFunction) -> None:
+    queue = limited(open_queue)  # two slots do 11.6 s of work in the 5.8 s that it may wait
+    decisions = [queue.submit("lint-fix", deadline_s=12) for _ in range(14)]
+    assert [decision.accepted for decision in decisions] == [True] * 12 + [False] * 2
+    assert decisions[-1].reason == "deadline_unreachable"
+    # The others still have their shares, in their longer times.
+    assert all(queue.submit("test-patch", deadline_s=36).accepted for _ in range(12))
+
+
+def test_by_deadline_a_job_of_the_shortest_class_with_a_longer_time_has_its_share_only(
+    open_queue: OpenQueueFunction,
+) -> None:
+    queue = limited(open_queue)  # 29.8 s at 2.5 s a job
+    decisions = [queue.submit("lint-fix", deadline_s=36).accepted for _ in range(14)]
+    assert decisions == [True] * 12 + [False] * 2
+
+
 def test_a_share_is_weighed_against_the_others(open_queue: OpenQueueFunction) -> None:
-    queue = limited(open_queue, classes={"lint-fix": {"deadline_s": 12, "share": 16}})  # 16 of 20: 0.625 s a job
+    queue = limited(
+        open_queue, dispatch="fifo", classes={"lint-fix": {"deadline_s": 12, "share": 16}}
+    )  # 16 of 20: 0.625 s a job
     decisions = [queue.submit("lint-fix", deadline_s=12).accepted for _ in range(12)]
     assert decisions == [True] * 10 + [False] * 2
 
 
 def test_the_service_time_that_was_seen_counts_once_there_is_enough_of_it(open_queue: OpenQueueFunction) -> None:
-    queue = limited(open_queue, prediction_min_completions=2)
+    queue = limited(open_queue, dispatch="fifo", prediction_min_completions=2)
     for _ in range(2):
         job = queue.started("lint-fix")
         queue.settle(job, Outcome.SUCCEEDED, call={"kind": CallKind.OK.value, "latency_ms": 100})
@@ -171,14 +190,14 @@ def test_by_age_no_class_may_count_on_more_time_than_the_shortest_has(open_queue
 
 
 def test_a_class_may_expect_a_service_time_of_its_own(open_queue: OpenQueueFunction) -> None:
-    queue = limited(open_queue, classes={"lint-fix": {"deadline_s": 12, "expected_service_s": 0.5}})
+    queue = limited(open_queue, dispatch="fifo", classes={"lint-fix": {"deadline_s": 12, "expected_service_s": 0.5}})
     decisions = [queue.submit("lint-fix", deadline_s=12).accepted for _ in range(8)]
     assert decisions == [True] * 5 + [False] * 3
 
 
 def test_the_service_time_of_a_rare_class_is_remembered_beyond_the_window(open_queue: OpenQueueFunction) -> None:
     timings = {"provider_window_s": 0.3}
-    queue = limited(open_queue, prediction_min_completions=2, timings=timings)
+    queue = limited(open_queue, dispatch="fifo", prediction_min_completions=2, timings=timings)
     for _ in range(2):
         job = queue.started("lint-fix")
         queue.settle(job, Outcome.SUCCEEDED, call={"kind": CallKind.OK.value, "latency_ms": 100})
@@ -188,7 +207,7 @@ def test_the_service_time_of_a_rare_class_is_remembered_beyond_the_window(open_q
 
 
 def test_a_service_time_that_changes_is_followed_within_a_few_predictions_worth(open_queue: OpenQueueFunction) -> None:
-    queue = limited(open_queue, prediction_min_completions=2)
+    queue = limited(open_queue, dispatch="fifo", prediction_min_completions=2)
     for latency_ms in [1000] * 20 + [100] * 32:
         job = queue.started("lint-fix")
         queue.settle(job, Outcome.SUCCEEDED, call={"kind": CallKind.OK.value, "latency_ms": latency_ms})
