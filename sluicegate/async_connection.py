@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, Self
 
 import hiredis
@@ -51,17 +52,37 @@ class AsyncConnection:
         self._made: Connection | None = None
         self._answers: _Answers | None = None
 
-    async def ask(self, words: tuple[str | int, ...]) -> object:
-        """Send one command and give its answer.
+    async def ask(self, words: tuple[str | int, ...], waits_s: float = 0.0) -> object:
+        """Send one command, which blocks for at most `waits_s`, and give its answer.
 
         Raises ErrorAnswer, and redis-py's errors where no answer came: then each command behind it has none either.
         """
-        answers = self._answers
+        async with self._in_time(waits_s) as answers:
+            return await answers.send(_pack(words))
+
+    async def ask_behind(
+        self, blocking: tuple[str | int, ...], waits_s: float, words: tuple[str | int, ...]
+    ) -> tuple[object, object]:
+        """Send a command that blocks for at most `waits_s`, and one that the server carries out right after it.
+
+        Gives both answers, an ErrorAnswer to the first in its place; raises as `ask` for the second.
+        """
+        async with self._in_time(waits_s) as answers:
+            first, second = answers.send(_pack(blocking)), answers.send(_pack(words))
+            waited, answer = await asyncio.gather(first, second, return_exceptions=True)
+        if isinstance(answer, BaseException):
+            raise answer
+        return waited, answer
+
+    @asynccontextmanager
+    async def _in_time(self, waits_s: float) -> AsyncIterator[_Answers]:
+        """Give the connection; who has no answer within the client's own time, and what the command waits, has none."""
+        answers, within_s = self._answers, self._pool.connection_kwargs.get("socket_timeout")
         try:
-            async with asyncio.timeout(self._pool.connection_kwargs.get("socket_timeout")):
+            async with asyncio.timeout(None if within_s is None else within_s + waits_s):
                 if answers is None or answers.lost:
                     answers = await self._connect()
-                return await answers.send(_pack(words))
+                yield answers
         except TimeoutError as error:
             if answers is not None:
                 # An answer may still come, and the next command on this connection would get it.
@@ -107,14 +128,25 @@ class _Answers(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._reader.feed(data)
-        while (said := self._reader.gets()) is not _NOTHING_YET:
+        while (said := self._next()) is not _NOTHING_YET:
             answer = self._waiting.popleft()
             if answer.done():
                 continue  # whoever asked has gone
             if isinstance(said, hiredis.ReplyError):
                 answer.set_exception(ErrorAnswer(str(said)))
+            elif isinstance(said, redis.exceptions.InvalidResponse):
+                answer.set_exception(said)
+                self.abort()  # what the reader makes of the rest is not known
+                return
             else:
                 answer.set_result(said)
+
+    def _next(self) -> object:
+        try:
+            return self._reader.gets()
+        except UnicodeDecodeError as error:
+            # Somebody's hand wrote what is no text; whoever reads it must not end by that.
+            return redis.exceptions.InvalidResponse(f"the answer holds what is no UTF-8: {error}")
 
     def connection_lost(self, error: Exception | None) -> None:
         self.lost = True

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from structlog.typing import FilteringBoundLogger
 
+from sluicegate.async_connection import AsyncConnection
 from sluicegate.clock import Clock
 from sluicegate.errors import StoreError
 from sluicegate.job import Call, CallKind, Job, Outcome, Settlement, settle_after
+from sluicegate.job_calls import SettlementWords
 from sluicegate.provider_call import Handler
 from sluicegate.queue_clock import QueueClock
 from sluicegate.replies import JobEvent, Settled
@@ -27,7 +31,10 @@ CALL_GRACE_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Hold what all attempts of one worker share; `draw` gives 0..1 for the jitter of back-offs."""
+    """Hold what all attempts of one worker share; `draw` gives 0..1 for the jitter of back-offs.
+
+    Without a connection of the event loop's own the store is asked in threads.
+    """
 
     worker_id: str
     store: Store
@@ -37,19 +44,32 @@ class Setting:
     queue_clock: QueueClock
     log: FilteringBoundLogger
     draw: Callable[[], float]
+    connection: AsyncConnection | None = None
 
 
 class Desk:
     """Take the intents and the settlements of all attempts of one worker, those of the same moment in one call."""
 
     def __init__(self, setting: Setting) -> None:
-        call, store, worker_id = setting.link.call, setting.store, setting.worker_id
-        self.intents: SharedCalls[tuple[str, int], str] = SharedCalls(
-            lambda starts: call(store.intents, worker_id, starts)
+        self._with = setting
+        heard, store, worker_id = setting.link.heard, setting.store, setting.worker_id
+        self._settlements: SharedCalls[SettlementWords, Settled] = SharedCalls(
+            lambda settlements: heard(store.settle_async(setting.connection, worker_id, settlements))
         )
-        self.settlements: SharedCalls[Mapping[str, object], Settled] = SharedCalls(
-            lambda settlements: call(store.settle_many, worker_id, settlements)
+
+    async def intents(self, jobs: Sequence[Job], lease_s: float) -> Sequence[str]:
+        """Record the intents of jobs that were claimed together, at most 100: go, stop or stale for each.
+
+        Raises StoreError where no answer came within the lease.
+        """
+        with_, starts = self._with, [(job.job_id, job.fence) for job in jobs]
+        return await with_.link.until_heard(
+            lease_s, lambda: with_.link.heard(with_.store.intents_async(with_.connection, with_.worker_id, starts))
         )
+
+    async def settle(self, words: SettlementWords, lease_s: float) -> Settled:
+        """Settle one job; raises as `intents`."""
+        return await self._with.link.until_heard(lease_s, lambda: self._settlements.ask(words))
 
 
 class Attempt:
@@ -63,7 +83,9 @@ class Attempt:
         self._rules = rules
         self._with = setting
         self._desk = desk
-        self._call: asyncio.Task[Call] | None = None
+        # The task that makes the call, as long as it does, and how often the call was told to end.
+        self._calling: asyncio.Task[object] | None = None
+        self._told = 0
         self._timeout_s = 0.0
         self._cut = False
         self._progress_until_s = setting.clock.monotonic() + rules.lease_s
@@ -72,34 +94,30 @@ class Attempt:
         """Say whether the attempt gets on: a call within its timeout and grace, or a try to reach the store."""
         return self._with.clock.monotonic() < self._progress_until_s
 
+    def too_late(self) -> bool:
+        """Say whether too little time is left to start."""
+        return self._remaining_s() < self._rules.retry.margin_s
+
     def stop(self) -> None:
         """Obey a drain: a call in progress goes on only if its slack exceeds its timeout + reserve (contract §3)."""
         remaining_s = self._remaining_s()
-        if self._call is None or not self._rules.retry.may_finish_in_drain(remaining_s, self._timeout_s):
+        if self._calling is None or not self._rules.retry.may_finish_in_drain(remaining_s, self._timeout_s):
             self.cut_short()
 
     def cut_short(self) -> None:
         """End it now: before its call it is put back, within it the call is cancelled."""
         self._cut = True
-        if self._call is not None:
-            self._call.cancel()
+        self._end_call()
 
-    async def run(self) -> Ended:
-        """Go from the re-check of the gate to the settlement; says how the lease ended."""
-        if self._too_late():
-            return await self._settle(Settlement(Outcome.EXPIRED), None)
-        try:
-            start = (self.job.job_id, self.job.fence)
-            intent = await self._with.link.until_heard(self._rules.lease_s, lambda: self._desk.intents.ask(start))
-        except StoreError:
-            return Ended.LOST  # the lease has run out unrenewed: the sweep makes it unknown
+    async def run(self, intent: str) -> Ended:
+        """Go on from what its intent was answered, '' for one that came too late to ask; says how the lease ended."""
         if intent == "stale":
             self._with.log.warning("lease_lost", job_id=self.job.job_id, attempt=self.job.attempt, before="call")
             return Ended.LOST
-        # The gate may have been read as closed while the answer was on its way.
-        if intent != "go" or self._cut:
+        if intent and (intent != "go" or self._cut):
+            # The gate may have been read as closed while the answer was on its way.
             return await self._settle(self._put_back(), None)
-        if self._too_late():
+        if not intent or self.too_late():
             return await self._settle(Settlement(Outcome.EXPIRED), None)
         call = await self._make_call()
         return await self._settle(self._settlement(call), call)
@@ -109,31 +127,55 @@ class Attempt:
         started_s = self._with.clock.monotonic()
         bound_s = self._timeout_s + CALL_GRACE_S
         self._progress_until_s = started_s + bound_s
-        self._call = asyncio.ensure_future(self._with.handler(self.job, self._timeout_s))
+        calling = self._with.handler(self.job, self._timeout_s)
+        task: asyncio.Task[object] = cast("asyncio.Task[object]", asyncio.current_task())
+        self._calling = task
+        # A handler that does not end when told to keeps the slot, but its lease is renewed no more.
+        timer = asyncio.get_running_loop().call_later(bound_s, self._end_call)
+        said: object = None
         try:
-            await asyncio.wait({self._call}, timeout=bound_s)
-            # A handler that does not end when told to keeps the slot, but its lease is renewed no more.
-            self._call.cancel()
-            await asyncio.wait({self._call})
+            said = await calling
         except asyncio.CancelledError:
-            self._call.cancel()
-            raise
-        call = self._result(self._call, self._with.clock.monotonic() - started_s)
-        self._progress_until_s = self._with.clock.monotonic() + self._rules.lease_s
+            said = CallKind.CANCELLED if self._cut else CallKind.TIMEOUT
+        except Exception as error:  # noqa: BLE001 (whatever it was, the call is over, and its end ambiguous)
+            said = error
+        finally:
+            self._calling = None
+            timer.cancel()
+        if task.cancelling():
+            await self._forget_cancellation(task)
+        ended_s = self._with.clock.monotonic()
+        call = self._result(said, ended_s - started_s)
+        self._progress_until_s = ended_s + self._rules.lease_s
         self._report(call)
         return call
 
-    def _result(self, task: asyncio.Task[Call], took_s: float) -> Call:
-        if task.cancelled():
-            return Call(CallKind.CANCELLED if self._cut else CallKind.TIMEOUT, took_s)
-        error = task.exception()
-        if error is None:
-            said: object = task.result()
-            if isinstance(said, Call) and isinstance(said.kind, CallKind):
-                return said
-            error = TypeError(f"it gave {said!r:.100}, which is no Call of a CallKind")
+    def _end_call(self) -> None:
+        if self._calling is not None:
+            self._told += 1
+            self._calling.cancel()
+
+    async def _forget_cancellation(self, task: asyncio.Task[object]) -> None:
+        """Go on after the call was told to end; raises CancelledError where the attempt itself was."""
+        if task.cancelling() > self._told:
+            raise asyncio.CancelledError
+        # What the handler did not get any more would reach the settlement.
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(0)
+        for _ in range(self._told):
+            task.uncancel()
+        if task.cancelling():
+            raise asyncio.CancelledError
+
+    def _result(self, said: object, took_s: float) -> Call:
+        if isinstance(said, Call) and isinstance(said.kind, CallKind):
+            return said
+        if isinstance(said, CallKind):
+            return Call(said, took_s)
+        if not isinstance(said, Exception):
+            said = TypeError(f"it gave {said!r:.100}, which is no Call of a CallKind")
         # A handler's own fault, at an unknown point of its work: as ambiguous as a broken connection.
-        self._with.log.error("handler_failed", job_id=self.job.job_id, attempt=self.job.attempt, error=repr(error))
+        self._with.log.error("handler_failed", job_id=self.job.job_id, attempt=self.job.attempt, error=repr(said))
         return Call(CallKind.DROPPED, took_s)
 
     def _report(self, call: Call) -> None:
@@ -150,31 +192,23 @@ class Attempt:
         return self._put_back() if settlement.outcome is Outcome.REQUEUED else settlement
 
     def _put_back(self) -> Settlement:
-        return Settlement(Outcome.EXPIRED if self._too_late() else Outcome.REQUEUED)
+        return Settlement(Outcome.EXPIRED if self.too_late() else Outcome.REQUEUED)
 
     async def _settle(self, settlement: Settlement, call: Call | None) -> Ended:
         job = self.job
-        arguments: dict[str, object] = {
-            "worker": self._with.worker_id,
-            "id": job.job_id,
-            "fence": str(job.fence),
+        words = SettlementWords(
+            job.job_id,
+            job.fence,
             # A fence is given once, and settled once.
-            "request": f"{self._with.worker_id}/{job.fence}",
-            "outcome": settlement.outcome.value,
-            "delay_ms": math.ceil(settlement.delay_s * 1000),
-        }
-        if call is not None:
-            arguments["call"] = {
-                "kind": call.kind.value,
-                "status": call.status or 0,
-                "latency_ms": round(call.latency_s * 1000),
-            }
-        if self._cut:
-            arguments["cause"] = "drain"
+            f"{self._with.worker_id}/{job.fence}",
+            settlement.outcome.value,
+            delay_ms=math.ceil(settlement.delay_s * 1000),
+            kind=call.kind.value if call is not None else "",
+            latency_ms=round(call.latency_s * 1000) if call is not None else "",
+            cause="drain" if self._cut else "",
+        )
         try:
-            settled = await self._with.link.until_heard(
-                self._rules.lease_s, lambda: self._desk.settlements.ask(arguments)
-            )
+            settled = await self._desk.settle(words, self._rules.lease_s)
         except StoreError:
             self._with.log.error(
                 "settle_unanswered", job_id=job.job_id, attempt=job.attempt, outcome=settlement.outcome
@@ -199,9 +233,6 @@ class Attempt:
 
     def _remaining_s(self) -> float:
         return self._with.queue_clock.remaining_s(self.job.deadline_ms)
-
-    def _too_late(self) -> bool:
-        return self._remaining_s() < self._rules.retry.margin_s
 
 
 def log_expired(log: FilteringBoundLogger, event: JobEvent) -> None:

@@ -6,16 +6,18 @@ redis-py would retry ten times by itself, so its retries are off and both timeou
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Self, cast
+from typing import Any, Self, TypeGuard, cast
 
 import redis
 
 from sluicegate import functions, keys, redis_clients
+from sluicegate.async_connection import AsyncConnection, ErrorAnswer
 from sluicegate.audit import Ends, Entry
 from sluicegate.connections import Sent
 from sluicegate.errors import OtherLibrary, StoreFull, StoreRejected, StoreUnavailable, UsageError
@@ -168,6 +170,26 @@ class Calls:
     def _hot(self, command: str, words: Words) -> list[Any]:
         """Call a function that takes its arguments one by one and answers one flat list."""
         return flat(command, self._ask(command, words, None))
+
+    async def _hot_async(
+        self, connection: AsyncConnection | None, command: str, words: Words, waits_s: float = 0.0
+    ) -> list[Any]:
+        """Do what `_hot` does without holding the event loop up; answers and failures are the same.
+
+        The answer may be later by `waits_s`, for which the connection is blocked.
+        """
+        if self.goes_over(connection):
+            try:
+                return flat(command, await connection.ask(self._call_of(command, words), waits_s))
+            except ErrorAnswer:
+                pass  # No such function, or none for this user, or another error: the other way knows what to do.
+            except redis.exceptions.RedisError as error:
+                raise translated(error) from error
+        return await asyncio.to_thread(self._hot, command, words)
+
+    def goes_over(self, connection: AsyncConnection | None) -> TypeGuard[AsyncConnection]:
+        """Say whether calls go over an event loop's connection: functions do, as long as the user may call them."""
+        return connection is not None and not (self._read_only or self._function_forbidden)
 
     def _start(self, command: str, words: Words) -> Coming:
         """Send a hot command; one that may be repeated, for where the server has no such function it is sent again."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import redis
 
@@ -12,9 +12,24 @@ from sluicegate import keys, replies
 from sluicegate.admission import Decision
 from sluicegate.async_connection import AsyncConnection, ErrorAnswer
 from sluicegate.calls import Arguments, Calls, Words, flat, translated
+from sluicegate.errors import StoreError, StoreRejected
 
 # A queue without stored settings names no time to come back; this is the default of closed_retry_s.
 _CLOSED_RETRY_S = 30.0
+
+
+class SettlementWords(NamedTuple):
+    """Hold one settlement as settle.lua takes it; kind and latency are those of the call, '' where there was none."""
+
+    job_id: str
+    fence: int | str
+    request: str
+    outcome: str
+    delay_ms: int = 0
+    kind: str = ""
+    latency_ms: int | str = ""
+    cause: str = ""
+    reference: str = ""
 
 
 class JobCalls(Calls):
@@ -48,7 +63,48 @@ class JobCalls(Calls):
 
     def claim(self, worker: str, request: str, slots: int, version: str = "") -> replies.Claimed:
         """Take up to `slots` jobs and confirm the gate's epoch; the same request id gives the same jobs."""
-        claimed = replies.Claimed.of(self._hot("claim", (worker, request, slots, version)))
+        return self._claimed(self._hot("claim", (worker, request, slots, version)))
+
+    async def claim_async(
+        self,
+        connection: AsyncConnection | None,
+        worker: str,
+        request: str,
+        slots: int,
+        version: str = "",
+        *,
+        waits_s: float = 0.0,
+    ) -> replies.Claimed:
+        """Do what `claim` does without holding the event loop up; answers and failures are the same.
+
+        On a connection that waits for the wake key, for at most `waits_s`, it is carried out right after that.
+        """
+        return self._claimed(await self._hot_async(connection, "claim", (worker, request, slots, version), waits_s))
+
+    async def claim_woken(
+        self, connection: AsyncConnection, timeout_s: float, worker: str, request: str, slots: int, version: str = ""
+    ) -> tuple[replies.Claimed, StoreError | None]:
+        """Claim at once when the wake key says that something may have changed, or `timeout_s` are over.
+
+        Both are one round trip, on a connection that nobody else uses: what is asked there waits, too. Gives also why
+        there was no wait, where the server refused it.
+        """
+        words = (worker, request, slots, version)
+        if not self.goes_over(connection):
+            return await self.claim_async(None, *words), None
+        try:
+            waited, answer = await connection.ask_behind(
+                self._wait_words(timeout_s), timeout_s, self._call_of("claim", words)
+            )
+        except ErrorAnswer:  # as in `_hot_async`
+            return await self.claim_async(None, *words), None
+        except redis.exceptions.RedisError as error:
+            raise translated(error) from error
+        refused = StoreRejected(str(waited)) if isinstance(waited, ErrorAnswer) else None
+        return self._claimed(flat("claim", answer)), refused
+
+    def _claimed(self, answer: list[Any]) -> replies.Claimed:
+        claimed = replies.Claimed.of(answer)
         self._saw(claimed.epoch)
         return claimed
 
@@ -58,7 +114,16 @@ class JobCalls(Calls):
 
     def intents(self, worker: str, starts: Sequence[tuple[str, int]]) -> tuple[str, ...]:
         """Record the intents of at most 100 starts, each a job id with its fence; gives an answer for each."""
-        answer = self._hot("intent", [worker, *(word for start in starts for word in start)])
+        return self._intended(self._hot("intent", [worker, *(word for start in starts for word in start)]))
+
+    async def intents_async(
+        self, connection: AsyncConnection | None, worker: str, starts: Sequence[tuple[str, int]]
+    ) -> tuple[str, ...]:
+        """Do what `intents` does without holding the event loop up; answers and failures are the same."""
+        words = [worker, *(word for start in starts for word in start)]
+        return self._intended(await self._hot_async(connection, "intent", words))
+
+    def _intended(self, answer: list[Any]) -> tuple[str, ...]:
         self._saw(int(answer[1]))
         return tuple(answer[2:])
 
@@ -75,6 +140,14 @@ class JobCalls(Calls):
         words = [word for settlement in settlements for word in _settlement_words(settlement)]
         ids = [settlement["id"] for settlement in settlements]
         return replies.settlements(ids, self._hot("settle", [worker, *words]))
+
+    async def settle_async(
+        self, connection: AsyncConnection | None, worker: str, settlements: Sequence[SettlementWords]
+    ) -> tuple[replies.Settled, ...]:
+        """Do what `settle_many` does without holding the event loop up; answers and failures are the same."""
+        words = [word for settlement in settlements for word in settlement]
+        answer = await self._hot_async(connection, "settle", [worker, *words])
+        return replies.settlements([settlement.job_id for settlement in settlements], answer)
 
     def renew(self, worker: str, leases: Mapping[str, int]) -> replies.Renewed:
         """Renew at most 100 leases by job id → fence; gives the ids that are no longer this worker's."""
@@ -145,6 +218,20 @@ class JobCalls(Calls):
             raise translated(error) from error
         return woken is not None
 
+    async def wait_for_work_async(self, connection: AsyncConnection | None, timeout_s: float) -> bool:
+        """Do what `wait_for_work` does without holding the event loop up, on a connection that nobody else uses."""
+        if not self.goes_over(connection):
+            return await asyncio.to_thread(self.wait_for_work, timeout_s)
+        try:
+            return await connection.ask(self._wait_words(timeout_s), timeout_s) is not None
+        except ErrorAnswer as error:
+            raise StoreRejected(str(error)) from error
+        except redis.exceptions.RedisError as error:
+            raise translated(error) from error
+
+    def _wait_words(self, timeout_s: float) -> tuple[str | int, ...]:
+        return ("BLPOP", self.keys(keys.WAKE), f"{timeout_s:.3f}")
+
     def reconcile_log(self, limit: int = 100, kind: str = "") -> tuple[Mapping[str, str], ...]:
         """Give reconcile records, duplicates and late writes, newest first."""
         return tuple(replies.rows(self._call("reconcile_log", {"limit": limit, "kind": kind}), "entries"))
@@ -154,16 +241,16 @@ class JobCalls(Calls):
         return self._call("unresolved", {"offset": offset, "limit": limit})
 
 
-def _settlement_words(settlement: Arguments) -> Words:
+def _settlement_words(settlement: Arguments) -> SettlementWords:
     call: Arguments = settlement.get("call") or {}
-    return (
+    return SettlementWords(
         settlement["id"],
         settlement["fence"],
         settlement["request"],
         settlement["outcome"],
-        settlement.get("delay_ms", 0),
-        call.get("kind", ""),
-        call.get("latency_ms", ""),
-        settlement.get("cause", ""),
-        settlement.get("reference", ""),
+        delay_ms=settlement.get("delay_ms", 0),
+        kind=call.get("kind", ""),
+        latency_ms=call.get("latency_ms", ""),
+        cause=settlement.get("cause", ""),
+        reference=settlement.get("reference", ""),
     )

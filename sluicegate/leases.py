@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from structlog.typing import FilteringBoundLogger
 
 from sluicegate.attempt import Attempt, Desk, Setting
+from sluicegate.errors import StoreError
 from sluicegate.job import Job
 from sluicegate.stop_report import Ended, StopReport
 from sluicegate.worker_rules import WorkerRules
@@ -28,7 +30,9 @@ class Leases:
         # All that take a slot, and of each job the newest.
         self._running: set[Attempt] = set()
         self._attempts: dict[str, Attempt] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        # Of each attempt that has begun, and of those whose intents are being asked for.
+        self._tasks: dict[Attempt, asyncio.Task[None]] = {}
+        self._asking: set[asyncio.Task[None]] = set()
         self._report: StopReport | None = None
         self.freed = asyncio.Event()
 
@@ -38,20 +42,48 @@ class Leases:
     def __contains__(self, job_id: str) -> bool:
         return job_id in self._attempts
 
-    def start(self, job: Job, rules: WorkerRules) -> None:
-        """Begin the attempt of a job that was just claimed; one under the same fence goes on.
+    def start(self, jobs: Sequence[Job], rules: WorkerRules) -> None:
+        """Begin the attempts of jobs that were just claimed together; those under the same fence go on.
 
         One under an earlier fence has lost its lease, or is about to hear that it was settled.
         """
-        held = self._attempts.get(job.job_id)
-        if held is not None and held.job.fence == job.fence:
+        asked = []
+        for job in jobs:
+            held = self._attempts.get(job.job_id)
+            if held is not None and held.job.fence == job.fence:
+                continue
+            attempt = Attempt(job, rules, self._setting, self._desk)
+            self._attempts[job.job_id] = attempt
+            self._running.add(attempt)
+            if attempt.too_late():
+                self._begin(attempt, "")
+            else:
+                asked.append(attempt)
+        if asked:
+            task = asyncio.get_running_loop().create_task(self._ask(asked, rules))
+            self._asking.add(task)
+            task.add_done_callback(self._asking.discard)
+
+    async def _ask(self, attempts: Sequence[Attempt], rules: WorkerRules) -> None:
+        """Record the intents, then begin; without an answer the leases have run out and the sweep finds them."""
+        try:
+            intents = await self._desk.intents([attempt.job for attempt in attempts], rules.lease_s)
+        except StoreError:  # logged by the link
+            self._lose(attempts)
             return
-        attempt = Attempt(job, rules, self._setting, self._desk)
-        self._attempts[job.job_id] = attempt
-        self._running.add(attempt)
-        task = asyncio.ensure_future(self._run(attempt))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        except Exception:  # noqa: BLE001 (a bug must not end the worker; the leases run out and are found)
+            self._log.exception("intents_failed", job_ids=[attempt.job.job_id for attempt in attempts])
+            self._lose(attempts)
+            return
+        for attempt, intent in zip(attempts, intents, strict=True):
+            self._begin(attempt, intent)
+
+    def _lose(self, attempts: Sequence[Attempt]) -> None:
+        for attempt in attempts:
+            self._end(attempt, Ended.LOST)
+
+    def _begin(self, attempt: Attempt, intent: str) -> None:
+        self._tasks[attempt] = asyncio.get_running_loop().create_task(self._run(attempt, intent))
 
     def to_renew(self) -> dict[str, int]:
         """Give job id → fence of the attempts that make progress."""
@@ -74,22 +106,26 @@ class Leases:
 
     async def all_ended(self, within_s: float) -> bool:
         """Wait until no lease is held; False where some still are after `within_s`."""
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=within_s)
-        return not self._tasks
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                while self._running:
+                    self.freed.clear()
+                    await self.freed.wait()
+        return not self._running
 
     def abandon(self) -> None:
         """Cancel what still runs, without a word to the store: the leases run out."""
-        for task in self._tasks:
+        for task in (*self._asking, *self._tasks.values()):
             task.cancel()
 
-    async def _run(self, attempt: Attempt) -> None:
+    async def _run(self, attempt: Attempt, intent: str) -> None:
         ended = Ended.LOST
         try:
-            ended = await attempt.run()
+            ended = await attempt.run(intent)
         except Exception:  # noqa: BLE001 (one job's bug must not end the worker; its lease runs out and is found)
             self._log.exception("attempt_failed", job_id=attempt.job.job_id, attempt=attempt.job.attempt)
         finally:
+            self._tasks.pop(attempt, None)
             self._end(attempt, ended)
 
     def _end(self, attempt: Attempt, ended: Ended) -> None:

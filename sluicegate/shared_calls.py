@@ -33,12 +33,13 @@ class SharedCalls(Generic[Asked, Answered]):
         self._sending: set[asyncio.Task[None]] = set()
         self._flush_due = False
 
-    async def ask(self, asked: Asked) -> Answered:
-        """Ask once; raises what the store raises."""
+    def ask(self, asked: Asked) -> asyncio.Future[Answered]:
+        """Ask once; what is given raises what the store raises."""
         answer: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
         self._waiting.append((answer, asked))
-        self._flush_soon()
-        return await answer
+        if not self._flush_due:
+            self._flush_soon()
+        return answer
 
     def _flush_soon(self) -> None:
         if self._waiting and not self._flush_due and len(self._sending) < self._in_flight:

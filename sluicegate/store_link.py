@@ -1,4 +1,4 @@
-"""Call the store off the event loop, and say once when it goes away and once when it is back."""
+"""Ask the store without holding the event loop up, and say once when it goes away and once when it is back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LONGEST_WAIT_S = 1.0
 
 
 class StoreLink:
-    """Run store calls in threads; failures are logged once an outage, however many calls meet it.
+    """Log the failures of calls once an outage, however many calls meet it.
 
     Calls overlap, so an answer ends an outage only if it was asked for after the outage began, and a failure begins
     one only if it was asked for after the last one had ended.
@@ -37,10 +37,14 @@ class StoreLink:
         return self._down_since is not None
 
     async def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call once; raises what the store raises."""
+        """Call once, in a thread; raises what the store raises."""
+        return await self.heard(asyncio.to_thread(function, *args, **kwargs))
+
+    async def heard(self, answer: Awaitable[T]) -> T:
+        """Wait for an answer that is being asked for; raises what the store raises."""
         asked = self._clock.monotonic()
         try:
-            result = await asyncio.to_thread(function, *args, **kwargs)
+            result = await answer
         except StoreError as error:
             self._failed(error, asked)
             raise

@@ -19,6 +19,7 @@ from sluicegate.errors import StoreRejected, UsageError
 from sluicegate.job import Call, CallKind, Job, Outcome
 from sluicegate.leases import Leases
 from sluicegate.queue_clock import QueueClock
+from sluicegate.settings import WorkerSettings
 from sluicegate.stop_report import Ended
 from sluicegate.store_link import StoreLink
 from sluicegate.thread_handler import ThreadHandler
@@ -383,6 +384,57 @@ def test_a_handler_that_fails_is_an_ambiguous_end_and_ends_no_worker(queue: Open
         assert len(worker.said("handler_failed")) == 2
 
 
+def test_a_call_that_ends_every_call_in_its_own_last_step_is_settled_as_cut_short(queue: OpenQueue) -> None:
+    job_id = queue.accepted("refactor-plan")
+
+    async def work() -> None:
+        async def handler(job: Job, timeout_s: float) -> Call:
+            worker.stop()
+            worker.stop()
+            return Call(CallKind.OK, 0.001, 200)
+
+        worker = Worker(queue.store, handler, WorkerSettings(max_inflight=1))
+        await worker.run()
+
+    asyncio.run(work())
+    assert queue.state(job_id) == "succeeded"
+
+
+def test_jobs_that_come_one_by_one_do_not_wait_for_the_next_look_at_the_gate(queue: OpenQueue) -> None:
+    with RunningWorker(queue.url, at_once) as worker:
+        worker.wait_for("gate_seen")
+        waits = []
+        for _ in range(12):
+            started = time.monotonic()
+            ends(queue, queue.accepted(), "succeeded")
+            waits.append(time.monotonic() - started)
+    assert sorted(waits)[6] < 0.1  # without being woken it looks every 0.25 s
+
+
+def test_a_wake_key_that_somebody_overwrote_delays_a_worker_and_loses_nothing(queue: OpenQueue) -> None:
+    with RunningWorker(queue.url, at_once) as worker:
+        worker.wait_for("gate_seen")
+        queue.client.set("queue:wake", "garbage")
+        # It has said so, or it has been mended: a move of the gate does that, too.
+        ends(queue, queue.accepted(), "succeeded")
+        assert queue.client.type("queue:wake") != "string"
+
+
+def test_a_worker_that_may_not_call_functions_runs_them_as_scripts_and_waits_as_well(queue: OpenQueue) -> None:
+    queue.client.execute_command(
+        "ACL", "SETUSER", "limited", "reset", "on", ">secret", "~*", "+@all", "-function", "-fcall"
+    )
+    try:
+        with RunningWorker(queue.url.replace("redis://", "redis://limited:secret@"), at_once) as worker:
+            worker.wait_for("gate_seen")
+            ends(queue, queue.accepted(), "succeeded")
+            queue.client.config_resetstat()
+            time.sleep(1)
+            assert queue.client.info("commandstats")["cmdstat_blpop"]["calls"] <= 8
+    finally:
+        queue.client.execute_command("ACL", "DELUSER", "limited")
+
+
 def test_a_stopped_worker_lets_go_as_in_a_drain_and_says_goodbye(queue: OpenQueue) -> None:
     keeper = Gatekeeper()
     keeps, cut = queue.accepted("refactor-plan"), queue.accepted(deadline_s=2.1)
@@ -447,10 +499,14 @@ def setting_of(queue: OpenQueue, handler: Gatekeeper) -> tuple[Setting, WorkerRu
     return Setting("w1", queue.store, link, handler, clock, QueueClock(clock), log, lambda: 0.5), rules
 
 
-def attempt_of(queue: OpenQueue, job: Job, handler: Gatekeeper) -> Attempt:
-    """Give the attempt of a job that the test has claimed as w1."""
+async def ended(queue: OpenQueue, job: Job, handler: Gatekeeper, *, stopped: bool = False) -> Ended:
+    """Take a job that the test has claimed as w1 through its attempt, which may have been told to stop before."""
     setting, rules = setting_of(queue, handler)
-    return Attempt(job, rules, setting, Desk(setting))
+    desk = Desk(setting)
+    attempt = Attempt(job, rules, setting, desk)
+    if stopped:
+        attempt.stop()
+    return await attempt.run((await desk.intents([job], rules.lease_s))[0])
 
 
 def test_a_job_that_comes_again_while_its_attempt_before_still_hangs_is_begun_again(queue: OpenQueue) -> None:
@@ -461,14 +517,14 @@ def test_a_job_that_comes_again_while_its_attempt_before_still_hangs_is_begun_ag
         setting, rules = setting_of(queue, keeper)
         leases = Leases(setting, lambda report: None)
         first = queue.claimed()
-        leases.start(first, rules)
+        leases.start([first], rules)
         await in_time(lambda: len(keeper.calls) == 1)
         # It has lost its lease, somebody has looked, and the same worker has a slot free.
         queue.settle(first, Outcome.UNKNOWN)
         queue.store.reconcile(job_id, "retry", actor="ledger", reason="keyed", source="ledger")
         again = queue.claimed()
-        leases.start(again, rules)
-        leases.start(again, rules)
+        leases.start([again], rules)
+        leases.start([again], rules)
         await in_time(lambda: len(keeper.calls) == 2)
         assert (leases.to_renew(), len(leases)) == ({job_id: again.fence}, 2)
         keeper.let_go()
@@ -489,7 +545,7 @@ def test_a_job_whose_gate_closed_after_its_claim_is_put_back_uncalled(queue: Ope
     job = queue.claimed()
     queue.store.order("drain", "ada", "test")
     keeper = Gatekeeper()
-    assert asyncio.run(attempt_of(queue, job, keeper).run()) is Ended.REQUEUED
+    assert asyncio.run(ended(queue, job, keeper)) is Ended.REQUEUED
     assert keeper.calls == []
     assert (queue.state(job_id), queue.record(job_id)["retries"]) == ("ready", "0")
 
@@ -497,13 +553,7 @@ def test_a_job_whose_gate_closed_after_its_claim_is_put_back_uncalled(queue: Ope
 def test_a_drain_seen_between_the_gate_check_and_the_call_stops_the_call(queue: OpenQueue) -> None:
     job_id = queue.accepted()
     keeper = Gatekeeper()
-
-    async def stopped() -> Ended:
-        attempt = attempt_of(queue, queue.claimed(), keeper)
-        attempt.stop()
-        return await attempt.run()
-
-    assert asyncio.run(stopped()) is Ended.REQUEUED
+    assert asyncio.run(ended(queue, queue.claimed(), keeper, stopped=True)) is Ended.REQUEUED
     assert keeper.calls == []
     assert queue.state(job_id) == "ready"
 
@@ -514,7 +564,7 @@ def test_a_worker_that_comes_too_late_makes_no_call(open_queue: OpenQueueFunctio
     job = queue.claimed()
     queue.sweep_until(lambda: queue.state(job_id) == "unknown", "the loss of its lease")
     keeper = Gatekeeper()
-    assert asyncio.run(attempt_of(queue, job, keeper).run()) is Ended.LOST
+    assert asyncio.run(ended(queue, job, keeper)) is Ended.LOST
     assert keeper.calls == []
     assert queue.state(job_id) == "unknown"
 
@@ -525,7 +575,7 @@ def test_a_job_with_too_little_time_left_expires_uncalled_with_its_event(queue: 
     time.sleep(0.65)  # under the margin of 0.4 s
     keeper = Gatekeeper()
     with structlog.testing.capture_logs() as said:
-        assert asyncio.run(attempt_of(queue, job, keeper).run()) is Ended.EXPIRED
+        assert asyncio.run(ended(queue, job, keeper)) is Ended.EXPIRED
     assert keeper.calls == []
     (event,) = [entry for entry in said if entry["event"] == "job_expired"]
     assert (event["job_id"], event["queue_class"], event["attempt"]) == (job.job_id, "lint-fix", 1)

@@ -74,10 +74,8 @@ def test_who_has_gone_before_the_call_is_not_asked_for() -> None:
     async def script() -> int:
         shared: SharedCalls[int, int] = SharedCalls(in_threads(send))
         gone, stays = shared.ask(1), shared.ask(2)
-        first = asyncio.ensure_future(gone)
-        asyncio.get_running_loop().call_soon(first.cancel)  # after it has asked, before the call is made
-        second = asyncio.ensure_future(stays)
-        return await second
+        gone.cancel()  # after it has asked, before the call is made
+        return await stays
 
     assert asyncio.run(script()) == 4
     assert send.calls == [[2]]
@@ -96,9 +94,9 @@ def test_who_comes_during_the_only_call_is_in_the_next_and_one_who_gives_up_take
             return [2 * one for one in asked]
 
         shared: SharedCalls[int, int] = SharedCalls(doubled, in_flight=1)
-        first = asyncio.create_task(shared.ask(1))
+        first = shared.ask(1)
         await begun.wait()
-        others = [asyncio.create_task(shared.ask(number)) for number in (2, 3, 4)]
+        others = [shared.ask(number) for number in (2, 3, 4)]
         await asyncio.sleep(0)
         others[0].cancel()
         go_on.set()
