@@ -1,7 +1,8 @@
 """Keep the connections of one store: whoever calls takes one and gives it back, so as many are open as were needed.
 
-redis-py's own way to send a command costs two to three times as much of the client's CPU; its connections do the rest.
-Half of that is its pool, so a store that has a pool of its own keeps what it once took.
+redis-py makes the connections, with their address, user, database and TLS, and closes them. A plain socket is then used
+as it is: redis-py's own way to send a command and to read its answer costs half as much again of the client's CPU, and
+its pool more than that, so a store that has a pool of its own keeps what it once took.
 """
 
 from __future__ import annotations
@@ -14,10 +15,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
+import hiredis
 import redis
 
 # redis-py leaves the methods of its connections untyped.
 Connection = Any
+# Those whose socket is used as it is. Of TLS a socket alone does not tell what has come, and a connection made through
+# Sentinels has rules of its own for what it reads.
+_PLAIN = (redis.Connection, redis.UnixDomainSocketConnection)
+_NOTHING_YET = object()
+_AT_ONCE = 65_536
+# Its type is given for one word only.
+_pack: Any = hiredis.pack_command
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +35,48 @@ class Sent:
 
     answer: Callable[[], object]
     abandon: Callable[[], None]
+
+
+class _Wire:
+    """Use the socket of one of redis-py's connections as it is, from when it was made until it is closed."""
+
+    __slots__ = ("_gets", "_reader", "_recv", "has_come", "send", "socket")
+
+    def __init__(self, connection: Connection) -> None:
+        encoder = connection.encoder
+        decoding = {"encoding": encoder.encoding, "errors": encoder.encoding_errors} if encoder.decode_responses else {}
+        self.socket: socket.socket = connection._sock
+        self.send = self.socket.sendall
+        self._recv = self.socket.recv
+        self._reader: Any = hiredis.Reader(
+            protocolError=redis.exceptions.InvalidResponse,
+            replyError=connection._parser.parse_error,
+            notEnoughData=_NOTHING_YET,
+            **decoding,
+        )
+        self._gets = self._reader.gets
+        look = select.poll()
+        look.register(self.socket, select.POLLIN)
+        # Within so many ms; redis-py would make this anew for every look.
+        self.has_come = look.poll
+
+    def read(self) -> object:
+        """Give the next answer; raises the error that it is, or redis-py's and the socket's where none comes."""
+        while True:
+            said = self._gets()
+            while said is _NOTHING_YET:
+                data = self._recv(_AT_ONCE)
+                if not data:
+                    raise redis.exceptions.ConnectionError("the server closed the connection")
+                self._reader.feed(data)
+                said = self._gets()
+            kind = said.__class__
+            if kind is list or kind is str:
+                return cast("object", said)
+            if isinstance(said, Exception):
+                raise said
+            if not isinstance(said, hiredis.PushNotification):  # such as one about a failover to come: no answer
+                return cast("object", said)
 
 
 class Connections:
@@ -38,8 +89,7 @@ class Connections:
         self._pool: Any = client.connection_pool
         self._keeps = keeps
         self._idle: list[Connection] = []
-        # How to see whether anything has come over a connection's socket: redis-py would make that anew for every look.
-        self._looks: dict[Connection, tuple[socket.socket, select.poll]] = {}
+        self._wires: dict[Connection, _Wire] = {}
         self._timed: set[Connection] = set()
         self._pid = os.getpid()
 
@@ -58,7 +108,14 @@ class Connections:
     def _send(self, words: tuple[str | int, ...]) -> Connection:
         connection = self._take()
         try:
-            connection.send_command(*words)
+            wire = self._wire_of(connection)
+            if wire is None:
+                connection.send_command(*words)
+            else:
+                wire.send(_pack(words))
+        except OSError as error:
+            self._drop(connection)
+            raise _lost(error) from error
         except BaseException:
             self._drop(connection)
             raise
@@ -68,9 +125,11 @@ class Connections:
         if timeout_s is not None:
             self._timed.add(connection)
         try:
-            if timeout_s is not None and not connection.can_read(timeout=timeout_s):
-                raise redis.exceptions.TimeoutError(f"no answer within {timeout_s:.3f} s")
-            answer = cast("object", connection.read_response())
+            answer = self._answer(connection, timeout_s)
+        except redis.exceptions.ReadOnlyError:
+            # The primary has become a replica; whoever connects again may find the one that took over.
+            self._drop(connection)
+            raise
         except redis.exceptions.ResponseError:
             self._give_back(connection)
             raise
@@ -78,13 +137,37 @@ class Connections:
             # Somebody's hand wrote what is no text; whoever reads it must not end by that.
             self._drop(connection)
             raise redis.exceptions.InvalidResponse(f"the answer holds what is no UTF-8: {error}") from error
+        except OSError as error:
+            self._drop(connection)
+            raise _lost(error) from error
         except BaseException:
             self._drop(connection)
             raise
         finally:
-            self._timed.discard(connection)
+            if timeout_s is not None:
+                self._timed.discard(connection)
         self._give_back(connection)
         return answer
+
+    def _answer(self, connection: Connection, timeout_s: float | None) -> object:
+        wire = self._wires.get(connection)
+        if timeout_s is not None:
+            come = connection.can_read(timeout=timeout_s) if wire is None else wire.has_come(timeout_s * 1000)
+            if not come:
+                raise redis.exceptions.TimeoutError(f"no answer within {timeout_s:.3f} s")
+        return cast("object", connection.read_response()) if wire is None else wire.read()
+
+    def _wire_of(self, connection: Connection) -> _Wire | None:
+        """Give the socket that a connection has now, making it if need be; None where redis-py must send and read."""
+        wire = self._wires.get(connection)
+        if wire is not None and wire.socket is connection._sock:
+            return wire
+        if type(connection) not in _PLAIN:
+            return None
+        if connection._sock is None:
+            connection.connect()
+        self._wires[connection] = wire = _Wire(connection)
+        return wire
 
     def connect(self) -> None:
         """Have a connection ready without sending a command; raises redis-py's errors where there can be none."""
@@ -98,7 +181,7 @@ class Connections:
 
     def _drop(self, connection: Connection) -> None:
         # An answer may still come, and the next command on this connection would get it.
-        self._looks.pop(connection, None)
+        self._wires.pop(connection, None)
         connection.disconnect()
         self._pool.release(connection)
 
@@ -115,7 +198,7 @@ class Connections:
 
     def close(self) -> None:
         """Give every idle connection back to the pool; safe twice."""
-        self._looks.clear()
+        self._wires.clear()
         while self._idle:
             connection = self._idle.pop()
             connection.disconnect()
@@ -130,7 +213,7 @@ class Connections:
     def _take(self) -> Connection:
         if self._pid != os.getpid():
             # The parent goes on with its connections; the pool of a child opens its own.
-            self._idle, self._looks, self._pid = [], {}, os.getpid()
+            self._idle, self._wires, self._pid = [], {}, os.getpid()
         try:
             connection = self._idle.pop()
         except IndexError:
@@ -141,16 +224,17 @@ class Connections:
 
     def _is_stale(self, connection: Connection) -> bool:
         """Say whether an idle connection was closed by the server, or answered out of turn."""
-        wire = connection._sock
-        if wire.__class__ is not socket.socket:
-            # Of TLS the socket alone does not tell.
-            try:
-                return bool(connection.can_read(timeout=0))
-            except (redis.exceptions.RedisError, OSError):
-                return True
-        known = self._looks.get(connection)
-        if known is None or known[0] is not wire:
-            look = select.poll()
-            look.register(wire, select.POLLIN)
-            known = self._looks[connection] = (wire, look)
-        return bool(known[1].poll(0))
+        wire = self._wires.get(connection)
+        if wire is not None and wire.socket is connection._sock:
+            return bool(wire.has_come(0))
+        try:
+            return bool(connection.can_read(timeout=0))
+        except (redis.exceptions.RedisError, OSError):
+            return True
+
+
+def _lost(error: OSError) -> redis.exceptions.RedisError:
+    """Translate the socket's errors into redis-py's."""
+    if isinstance(error, TimeoutError):
+        return redis.exceptions.TimeoutError("no answer in time")
+    return redis.exceptions.ConnectionError(str(error))

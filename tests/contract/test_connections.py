@@ -65,3 +65,45 @@ def test_what_was_sent_ahead_is_answered_when_it_is_asked_for(connections: Conne
 def test_an_answer_that_was_given_up_reaches_nobody(connections: Connections) -> None:
     connections.start(("ECHO", "a")).abandon()
     assert connections.ask(("ECHO", "b"), None) == "b"
+
+
+def test_an_answer_that_is_late_for_the_clients_own_bound_reaches_nobody(redis_url: str) -> None:
+    with redis.Redis.from_url(redis_url, decode_responses=True, socket_timeout=0.05) as owned:
+        connections = Connections(owned, keeps=True)
+        with pytest.raises(redis.exceptions.TimeoutError):
+            connections.ask(("BLPOP", "nothing", "0.3"), None)
+        assert connections.ask(("ECHO", "new"), None) == "new"
+        connections.close()
+
+
+def test_a_server_that_closes_instead_of_answering_is_a_lost_connection(connections: Connections, client: Any) -> None:
+    mine = identity(connections)
+    asked = connections.start(("BLPOP", "nothing", "5"))
+    client.client_kill_filter(_id=str(mine))
+    with pytest.raises(redis.exceptions.ConnectionError):
+        asked.answer()
+    assert identity(connections) != mine
+
+
+def test_what_the_server_says_unasked_is_no_answer(redis_url: str, client: Any) -> None:
+    with redis.Redis.from_url(redis_url, decode_responses=True, socket_timeout=5, protocol=3) as owned:
+        connections = Connections(owned, keeps=True)
+        connections.ask(("CLIENT", "TRACKING", "ON"), None)
+        connections.ask(("GET", "watched"), None)
+        asked = connections.start(("BLPOP", "list", "5"))
+        client.set("watched", "changed")
+        client.lpush("list", "answer")
+        assert asked.answer() == ["list", "answer"]
+        connections.close()
+
+
+def test_one_whose_server_has_become_a_replica_is_made_again(connections: Connections) -> None:
+    mine = identity(connections)
+    with pytest.raises(redis.exceptions.ReadOnlyError):
+        connections.ask(("EVAL", "return redis.error_reply('READONLY You can not write here.')", 0), None)
+    assert identity(connections) != mine
+
+
+def test_an_answer_of_many_pieces_is_put_together(connections: Connections) -> None:
+    text = "é" * 300_000
+    assert connections.ask(("ECHO", text), None) == text
