@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import random
 from typing import Any
 
 import pytest
 
-from sluicegate import functions
-from tests.function_values import value_of, worth
+from tests.function_values import value_of, worth, worth_counted
 
 
 def put(client: Any, *sets: list[int]) -> list[int]:
@@ -91,22 +89,11 @@ def test_a_score_is_told_without_loss(client: Any) -> None:
     assert [float(text) for text in told[2:]] == [0.1, float("inf"), 1.5e300]
 
 
-# Count what the commands of a script answer; their results stay what they are.
-COUNTING = """local redis = setmetatable({ fetched = 0 }, { __index = redis })
-function redis.call(...)
-  local answer = getmetatable(redis).__index.call(...)
-  redis.fetched = redis.fetched + (type(answer) == 'table' and #answer or 1)
-  return answer
-end
-"""
-
-
 @pytest.mark.parametrize("sets", [[range(1000), range(500, 1500)], [range(1000)], [range(900), range(2000, 2100)]])
 def test_however_much_there_is_few_scores_are_fetched(client: Any, sets: list[range]) -> None:
     ordered = put(client, *map(list, sets))
     rank = len(ordered) // 2
     body = f"local sets = sets_of({{ 's0', 's1' }}) return {{ nth_score(sets, {rank}), redis.fetched }}"
-    source = f"#!lua\n{COUNTING}{functions.body()}\nreturn cjson.encode((function() {body} end)())"
-    score, fetched = json.loads(client.eval(source, 0))
+    score, fetched = worth_counted(client, body)
     assert score == ordered[rank - 1]
     assert fetched < 40
