@@ -11,6 +11,7 @@ import hashlib
 import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Self, TypeGuard, cast
 
@@ -22,6 +23,7 @@ from sluicegate.audit import Ends, Entry
 from sluicegate.connections import Sent
 from sluicegate.errors import OtherLibrary, StoreFull, StoreRejected, StoreUnavailable, UsageError
 from sluicegate.keys import Keys
+from sluicegate.pipeline import Pipeline
 from sluicegate.redis_clients import Access
 from sluicegate.redis_servers import Cluster, OneServer, Server
 from sluicegate.redis_settings import host_and_port
@@ -197,6 +199,15 @@ class Calls:
             return Coming(self, command, words, None)
         try:
             return Coming(self, command, words, self._server.start(self._call_of(command, words)))
+        except redis.exceptions.RedisError as error:
+            raise translated(error) from error
+
+    @contextmanager
+    def _pipeline(self) -> Iterator[Pipeline]:
+        """Have a connection for many commands at once; what it raises in the block is translated."""
+        try:
+            with self._server.pipeline() as pipeline:
+                yield pipeline
         except redis.exceptions.RedisError as error:
             raise translated(error) from error
 

@@ -18,6 +18,8 @@ from typing import Any, cast
 import hiredis
 import redis
 
+from sluicegate.pipeline import Pipeline
+
 # redis-py leaves the methods of its connections untyped.
 Connection = Any
 # Those whose socket is used as it is. Of TLS a socket alone does not tell what has come, and a connection made through
@@ -104,6 +106,16 @@ class Connections:
         """Send one command without waiting for its answer; raises as `ask`."""
         connection = self._send(words)
         return Sent(lambda: self._read(connection, None), lambda: self._drop(connection))
+
+    def pipeline(self) -> Pipeline:
+        """Give a connection for many commands at once (see Pipeline); raises redis-py's errors where there is none."""
+        connection = self._take()
+        try:
+            connection.connect()
+        except BaseException:
+            self._drop(connection)
+            raise
+        return Pipeline(connection, self._give_back, self._drop)
 
     def _send(self, words: tuple[str | int, ...]) -> Connection:
         connection = self._take()

@@ -15,6 +15,7 @@ from redis.crc import key_slot
 
 from sluicegate.async_connection import AsyncConnection
 from sluicegate.connections import Connections, Sent
+from sluicegate.pipeline import Pipeline
 
 T = TypeVar("T")
 Place = tuple[str, int]
@@ -39,6 +40,12 @@ class Server(Protocol):
 
     def start(self, words: Words) -> Sent | None:
         """Send one command without waiting for its answer, or give None where only `ask` can be used."""
+
+    def pipeline(self) -> Pipeline:
+        """Give a connection to the queue's server for many commands at once; raises redis-py's errors.
+
+        In a cluster nobody follows a slot that moves meanwhile: that is an error of the pipeline.
+        """
 
     def async_connection(self) -> AsyncConnection | None:
         """Give a connection of an event loop's own, or None where there is no such connection."""
@@ -74,6 +81,10 @@ class OneServer:
     def start(self, words: Words) -> Sent:
         """Send one command (see Server)."""
         return self._connections.start(words)
+
+    def pipeline(self) -> Pipeline:
+        """Give one (see Server)."""
+        return self._connections.pipeline()
 
     def async_connection(self) -> AsyncConnection | None:
         """Give one as the client's are; through Sentinels there is none."""
@@ -131,6 +142,10 @@ class Cluster:
 
     def start(self, words: Words) -> None:
         """Send nothing: the answer may point to another node, and only `ask` follows it."""
+
+    def pipeline(self) -> Pipeline:
+        """Give one to the owner as the last answer showed it (see Server)."""
+        return self._at_owner(lambda node: node.connections.pipeline())
 
     def async_connection(self) -> None:
         """Give none, for the same reason."""

@@ -10,16 +10,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from sluicegate.job import JobState
 from sluicegate.keys import Keys
 from sluicegate.snapshot_lines import Header
 from sluicegate.snapshot_reading import Content, SnapshotReader
+from sluicegate.snapshot_records import JobLine, Refusal
 from sluicegate.store import Store
 
-_LINES_A_CALL = 50
+_ROWS_A_CALL = 100
 _BYTES_A_CALL = 131_072
+
+# What the server gives a job that comes back.
+_GIVEN_ANEW = frozenset({"worker", "restored_fence", "restored_state", "restored_at"})
 
 Arguments = Mapping[str, Any]
 
@@ -77,7 +83,7 @@ def restore(store: Store, wish: Wish) -> Restored:
         if not result.done:
             return result
         asked = _asked(wish, header, content)
-        for said, counted in store.restore((*asked, *lines) for lines in _parts(reader)):
+        for said, counted in store.restore((*asked, *words) for words in _parts(reader)):
             if said != "ok":
                 return Restored("interrupted", header, content, counts)
             counts.update(counted)
@@ -122,14 +128,37 @@ def _note(result: Restored, wish: Wish) -> str:
 
 
 def _parts(reader: SnapshotReader) -> Iterator[list[str]]:
-    """Give parts of the file that one call can put back without holding the server up."""
-    part: list[str] = []
-    size = 0
-    for line in reader.lines():
-        part.append(line)
-        size += len(line)
-        if len(part) == _LINES_A_CALL or size >= _BYTES_A_CALL:
-            yield part
-            part, size = [], 0
-    if part:
-        yield part
+    """Give the words of as many jobs and refusals as one call can put back without holding the server up."""
+    words: list[str] = []
+    count = size = 0
+    for row in chain.from_iterable(reader.rows()):
+        if isinstance(row, Refusal):
+            words += _refusal_words(row)
+        else:
+            words += _job_words(row)
+            size += len(row.payload)
+        count += 1
+        if count == _ROWS_A_CALL or size >= _BYTES_A_CALL:
+            yield words
+            words, count, size = [], 0, 0
+    if words:
+        yield words
+
+
+def _job_words(row: JobLine) -> list[str]:
+    """Give a job's words (see _portable.lua); the record is taken apart."""
+    record = row.record
+    take = record.pop
+    job_class, cost, state, deadline = take("class"), record.get("cost", "-"), take("state"), take("deadline")
+    place = record["ready_at"] if state == JobState.DELAYED else record.get("eligible") or record["admitted_at"]
+    fence, rev = take("fence", "0"), take("rev", "1")
+    for name in _GIVEN_ANEW & record.keys():
+        del record[name]
+    rest = chain.from_iterable(record.items())
+    fixed = (row.id, row.payload, job_class, cost, state, deadline, place, row.score, fence, rev, str(2 * len(record)))
+    return ["job", *fixed, *rest]
+
+
+def _refusal_words(row: Refusal) -> list[str]:
+    decision = row.decision
+    return ["refusal", row.key, *(decision[name] for name in ("fp", "reason", "retry_at", "at")), row.ends_at]

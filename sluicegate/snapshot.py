@@ -13,62 +13,87 @@ Memory grows with what moved meanwhile, not with the queue: the versions on file
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
+
+import msgspec
 
 from sluicegate.errors import NeverStill, NoContract
-from sluicegate.job import FINAL_STATES
+from sluicegate.functions import VERSION
 from sluicegate.replies import rows
+from sluicegate.snapshot_calls import Row
 from sluicegate.snapshot_file import FORMAT, LineKind, SnapshotWriter, Written
+from sluicegate.snapshot_records import Correction, Place
 from sluicegate.store import Store
 
 _LOOKS = 10
+# Places a line of the index: lines of one walk are compared with those of the next without parsing them.
+_INDEX_LINE = 250
 
-Row = Mapping[str, Any]
 # The newest record of what moved since it was written; None for a job that has ended.
 Corrections = dict[str, Row | None]
 
+_encode = msgspec.json.Encoder().encode
 
-class Place(NamedTuple):
-    """Hold a job's place in a container (the score as Redis writes it) and its version."""
 
-    job_id: str
-    score: str
-    version: str
-
-    @property
-    def order(self) -> tuple[float, str]:
-        """Give what a sorted set is sorted by."""
-        return float(self.score), self.job_id
+_decode = msgspec.json.Decoder(tuple[str, list[Place]]).decode
 
 
 class Index:
     """Keep the places of all jobs on file, in the order in which they were written, in a file of their own."""
 
-    def __init__(self, file: IO[str]) -> None:
+    def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self._starts: dict[str, int] = {}
 
-    def add(self, container: str, places: Sequence[Place]) -> None:
-        """Add some places; containers come one after the other."""
+    def add(self, container: str, found: Iterable[Sequence[Place]]) -> None:
+        """Add all places of a container."""
+        self._starts[container] = self._file.tell()
+        for places in _in_parts(found):
+            self._file.write(_line(container, places))
+
+    def lines(self, container: str) -> Iterator[bytes]:
+        """Give the lines of a container; one walk at a time."""
         if container not in self._starts:
-            self._starts[container] = self._file.tell()
-        self._file.write(json.dumps([container, places]) + "\n")
+            return
+        beginning = _encode([container])[:-1] + b","
+        self._file.seek(self._starts[container])
+        while (line := self._file.readline()).startswith(beginning):
+            yield line
 
     def places(self, container: str) -> Iterator[Place]:
         """Give the places in one container; one walk at a time."""
-        if container not in self._starts:
-            return
-        self._file.seek(self._starts[container])
-        while line := self._file.readline():
-            name, places = json.loads(line)
-            if name != container:
-                return
-            yield from map(Place._make, places)
+        return _places(self.lines(container))
+
+
+def _line(container: str, places: Sequence[Place]) -> bytes:
+    return _encode((container, places)) + b"\n"
+
+
+def _places(lines: Iterable[bytes]) -> Iterator[Place]:
+    for line in lines:
+        yield from _decode(line)[1]
+
+
+def _in_parts(found: Iterable[Sequence[Place]]) -> Iterator[Sequence[Place]]:
+    """Give the same places in parts of one size, but for the last."""
+    rest: list[Place] = []
+    for places in found:
+        rest += places
+        while len(rest) >= _INDEX_LINE:
+            yield rest[:_INDEX_LINE]
+            del rest[:_INDEX_LINE]
+    if rest:
+        yield rest
+
+
+def _order(place: Place) -> tuple[float, str]:
+    """Give what a sorted set is sorted by."""
+    return float(place[1]), place[0]
 
 
 def write_snapshot(store: Store, path: Path, *, moving: bool = False) -> Written:
@@ -79,7 +104,7 @@ def write_snapshot(store: Store, path: Path, *, moving: bool = False) -> Written
     """
     with ExitStack() as stack:
         writer = stack.enter_context(SnapshotWriter(path))
-        index = Index(stack.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8", dir=path.parent)))
+        index = Index(stack.enter_context(tempfile.TemporaryFile(dir=path.parent)))
         head = store.snapshot_head()
         if not head["contract"]:
             raise NoContract(
@@ -91,9 +116,9 @@ def write_snapshot(store: Store, path: Path, *, moving: bool = False) -> Written
         written = _write_jobs(store, writer, containers, index)
         corrections, until_ms, still = _corrected(store, set(containers), index, moving=moving)
         for job_id, row in sorted(corrections.items()):
-            writer.write(LineKind.CORRECTION, {"id": job_id, "row": row})
+            writer.write_encoded([Correction(job_id, None if row is None else row[0])])
         if corrections:
-            written -= sum(place.job_id in corrections for name in containers for place in index.places(name))
+            written -= sum(place[0] in corrections for name in containers for place in index.places(name))
         jobs = written + sum(row is not None for row in corrections.values())
         refusals = _write_refusals(store, writer, int(head["horizon"]))
         counts: dict[str, Any] = {"jobs": jobs, "refusals": refusals, "still": still, "until_ms": until_ms}
@@ -104,6 +129,7 @@ def write_snapshot(store: Store, path: Path, *, moving: bool = False) -> Written
 def _header(queue: str, head: Mapping[str, Any]) -> Mapping[str, Any]:
     return {
         "format": FORMAT,
+        "records": VERSION,
         "queue": queue,
         "at_ms": head["at"],
         "epoch": head["epoch"],
@@ -120,12 +146,16 @@ def _header(queue: str, head: Mapping[str, Any]) -> Mapping[str, Any]:
 def _write_jobs(store: Store, writer: SnapshotWriter, containers: Iterable[str], index: Index) -> int:
     """Write every job as it is met, and its place into the index; gives how many lines."""
     count = 0
-    for name in containers:
-        for found in store.snapshot_rows(name):
-            for _, _, _, text in found:
-                writer.write_encoded(LineKind.JOB, text)
-            index.add(name, [Place(*row[:3]) for row in found])
+
+    def written(container: str) -> Iterator[list[Place]]:
+        nonlocal count
+        for found in store.snapshot_rows(container):
+            writer.write_encoded([line for line, _ in found])
             count += len(found)
+            yield [(line.id, line.score, version) for line, version in found]
+
+    for name in containers:
+        index.add(name, written(name))
     return count
 
 
@@ -150,45 +180,50 @@ def _changed(store: Store, containers: Iterable[str], index: Index, corrections:
     changed: set[str] = set()
     met: set[str] = set()
     for name in containers:
-        expected = (place for place in index.places(name) if place.job_id not in corrections)
-        here = next(expected, None)
-        for place in _now(store, name):
-            if place == here and not corrections:
-                here = next(expected, None)
+        expected, now = _from_first_difference(store, name, index, corrections)
+        wanted = (place for place in expected if place[0] not in corrections)
+        here = next(wanted, None)
+        for place in now:
+            job_id, _, version = place
+            if job_id in corrections:
+                row = corrections[job_id]
+                (met if row is not None and row[1] == version else changed).add(job_id)
                 continue
-            if place.job_id in corrections:
-                row = corrections[place.job_id]
-                (met if row is not None and row["version"] == place.version else changed).add(place.job_id)
-                continue
-            while here is not None and here.order < place.order:
-                changed.add(here.job_id)
-                here = next(expected, None)
+            while here is not None and _order(here) < _order(place):
+                changed.add(here[0])
+                here = next(wanted, None)
             if here != place:
-                changed.add(place.job_id)
-            if here is not None and here.order == place.order:
-                here = next(expected, None)
+                changed.add(job_id)
+            if here is not None and _order(here) == _order(place):
+                here = next(wanted, None)
         if here is not None:
-            changed.add(here.job_id)
-        changed.update(place.job_id for place in expected)
+            changed.add(here[0])
+        changed.update(place[0] for place in wanted)
     return changed | {job_id for job_id, row in corrections.items() if row is not None and job_id not in met}
 
 
-def _now(store: Store, container: str) -> Iterator[Place]:
-    for found in store.snapshot_versions(container):
-        yield from map(Place._make, found)
+def _from_first_difference(
+    store: Store, container: str, index: Index, corrections: Corrections
+) -> tuple[Iterator[Place], Iterator[Place]]:
+    """Pass over what is as it was, many places at once; gives what was expected and what is now from there on."""
+    expected, found = index.lines(container), _in_parts(store.snapshot_versions(container))
+    for places in found:
+        line = next(expected, b"")
+        if line != _line(container, places) or not corrections.keys().isdisjoint(place[0] for place in places):
+            return _places(chain([line] if line else [], expected)), chain(places, chain.from_iterable(found))
+    return _places(expected), iter(())
 
 
 def _records(store: Store, wanted: set[str]) -> Corrections:
     found: Corrections = dict.fromkeys(wanted)
-    for row in rows(store.records(sorted(wanted)), "jobs"):
-        if row["job"]["state"] not in FINAL_STATES and not row["job"].get("canary"):
-            found[row["id"]] = row
+    for some in store.snapshot_jobs(sorted(wanted)):
+        found.update({row[0].id: row for row in some})
     return found
 
 
 def _write_refusals(store: Store, writer: SnapshotWriter, horizon_ms: int) -> int:
     count = 0
-    after: Row | None = None
+    after: Mapping[str, Any] | None = None
     while True:
         answer = store.snapshot_refusals(horizon_ms, after)
         for row in rows(answer, "rows"):

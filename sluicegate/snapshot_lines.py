@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from sluicegate.functions import VERSION
 from sluicegate.job import FINAL_STATES, Effects, JobState, effects_of
-from sluicegate.snapshot_file import FORMAT, LineKind
+from sluicegate.snapshot_file import FORMAT
 
 Row = Mapping[str, Any]
 
 _OPEN_STATES = frozenset(state.value for state in JobState if state not in FINAL_STATES)
-_JOB_NUMBERS = ("deadline", "attempt", "retries", "losses", "fence", "rev", "eligible")
+_JOB_NUMBERS = ("deadline", "attempt", "retries", "losses", "fence", "rev", "admitted_at", "eligible", "ready_at")
+# As ZADD reads one; of the Python kind "nan" and "1_0" are numbers, too.
+_is_score = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?(e[+-]?[0-9]{1,3})?", re.ASCII).fullmatch
+# No record of a job has a third of them.
+_MOST_FIELDS = 100
 _DECISION_NUMBERS = ("retry_at", "at")
 _TEXT = frozenset({str})
 # The tables without which no function can work with a contract.
@@ -53,15 +59,9 @@ class Counts:
     jobs: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     refusals: int = 0
 
-    def add(self, kind: LineKind, row: Row) -> None:
-        """Check one line and count it; raises NotRight."""
-        if kind is LineKind.REFUSAL:
-            check_refusal(row)
-            self.refusals += 1
-        else:
-            check_job(row)
-            job = row["job"]
-            self.jobs[job["state"], job["class"], job["cost"]] += 1
+    def add(self, records: Iterable[tuple[str, str, str]]) -> None:
+        """Count jobs, each by its state, class and cost class."""
+        self.jobs.update(records)
 
     @property
     def total(self) -> int:
@@ -88,6 +88,8 @@ def header_of(body: Row) -> Header:
     """Parse the first line; raises NotRight, also for another version of the format."""
     if body.get("format") != FORMAT:
         raise NotRight(f"is of format {body.get('format')!r}, and this version reads format {FORMAT} only")
+    if body.get("records") != VERSION:
+        raise NotRight(f"holds records of layout {body.get('records')!r}, and this version puts back {VERSION!r} only")
     duplicates = body.get("duplicates")
     if not isinstance(duplicates, dict):
         raise NotRight("does not say which duplicates were confirmed")
@@ -130,26 +132,31 @@ def _is_class(declared: Mapping[str, Any]) -> bool:
     return Effects(declared["effects"]) in Effects and type(declared["deadline_ms"]) is int
 
 
-def check_job(row: Row) -> None:
-    """Check a job with what belongs to it; raises NotRight."""
-    job_id, job = _text(row, "id"), _texts(row, "job")
-    if not job_id or job.get("state") not in _OPEN_STATES:
-        raise NotRight(f"holds a job {job_id!r} in the state {job.get('state')!r}")
-    for name in ("class", "cost", "key"):
-        if not job.get(name):
-            raise NotRight(f"holds the job {job_id!r} without its {name}")
-    for name in (*_JOB_NUMBERS, *(("ready_at",) if job["state"] == JobState.DELAYED else ())):
-        _digits(job, name)
-    decision = _texts(row, "decision")
-    if decision.get("job_id") != job_id:
-        raise NotRight(f"holds the job {job_id!r} with another job's decision")
-    _text(decision, "fp")
-    _texts(row, "ledger")
+def check_job(row: Row) -> tuple[str, str, str]:
+    """Check a job as it was stored, and give its state, class and cost class; raises NotRight.
+
+    A field that this version does not know is put back as it is: nothing reads it.
+    """
+    job_id, record = _text(row, "id"), _texts(row, "record")
+    state, job_class, cost = record.get("state"), record.get("class"), record.get("cost", "-")
+    if not job_id or state not in _OPEN_STATES:
+        raise NotRight(f"holds a job {job_id!r} in the state {state!r}")
+    if not job_class or not cost:
+        raise NotRight(f"holds the job {job_id!r} without its {'cost' if job_class else 'class'}")
+    if record.get("canary"):
+        raise NotRight(f"holds the canary {job_id!r} of a run")
+    if len(record) > _MOST_FIELDS:
+        raise NotRight(f"holds the job {job_id!r} with {len(record)} fields")
+    since = "eligible" if "eligible" in record else "admitted_at"
+    needed = {"deadline", since, *(("ready_at",) if state == JobState.DELAYED else ())}
+    for name in _JOB_NUMBERS:
+        if name in record or name in needed:
+            _digits(record, name)
+    _text(record, "fp")
     _text(row, "payload")
-    try:
-        float(_text(row, "score"))
-    except ValueError as error:
-        raise NotRight(f"holds the job {job_id!r} without its place") from error
+    if not _is_score(_text(row, "score")):
+        raise NotRight(f"holds the job {job_id!r} without its place")
+    return state, job_class, cost
 
 
 def check_refusal(row: Row) -> None:

@@ -5,28 +5,44 @@ What was cut off, altered, or written by another version is refused as a whole, 
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import json
-import zlib
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self, cast
 
+import msgspec
+from isal import igzip, isal_zlib
+
 from sluicegate.errors import SnapshotRefused
+from sluicegate.job import JobState
+from sluicegate.snapshot_checked import Checked, CheckedJob, CheckedRefusal, checked
 from sluicegate.snapshot_file import LineKind
-from sluicegate.snapshot_lines import Counts, Header, NotRight, check_correction, header_of
+from sluicegate.snapshot_lines import (
+    Counts,
+    Header,
+    NotRight,
+    check_correction,
+    check_job,
+    check_refusal,
+    header_of,
+)
+from sluicegate.snapshot_records import Correction, JobLine, Refusal, lines_in
 
 # A payload is bounded at admission; a longer line is no line of ours, and is not read into memory.
 _LONGEST_LINE = 64 * 1024 * 1024
+_READ_BYTES = 1 << 17
+# How every gzip file begins (RFC 1952); of a shorter one ISA-L only says that it is cut off.
+_MAGIC = b"\x1f\x8b"
 _ORDER = list(LineKind)
+_DELAYED = JobState.DELAYED.value
 _KINDS = {kind.value: kind for kind in LineKind}
-# Made once, and given text: json.loads would look for the encoding of every line.
-_decode = json.JSONDecoder().decode
-# How nearly all lines begin, so that their kind is known without parsing them.
-_STARTS = {kind: f'{{"kind":"{kind.value}",'.encode() for kind in (LineKind.JOB, LineKind.REFUSAL)}
+_decode = msgspec.json.Decoder().decode
+# ISA-L's types leave these two open.
+_gzip_file: Any = igzip.IGzipFile
+_Spoilt = cast("type[Exception]", isal_zlib.error)
 
 Row = Mapping[str, Any]
 
@@ -65,117 +81,203 @@ class SnapshotReader:
     ) -> None:
         self._raw.close()
 
-    def rows(self) -> Iterator[tuple[LineKind, Row]]:
-        """Give every job (as JOB) and refusal, each once, in the order of the file.
+    def rows(self) -> Iterator[list[JobLine | Refusal]]:
+        """Give every job and refusal, each once, some at a time, in the order of the file.
 
         Raises SnapshotRefused at the end if the file was changed since it was checked.
         """
         yield from self._rows(self.content.sha256)
 
-    def lines(self) -> Iterator[str]:
-        """Give the same as the lines that stand in the file, where a correction holds its job; raises as `rows`."""
-        for _, _, line in self._standing(self.content.sha256):
-            yield line.decode()
-
-    def _rows(self, sha256: str) -> Iterator[tuple[LineKind, Row]]:
-        for number, kind, line in self._standing(sha256):
-            _, body = self._parse(number, line)
-            yield (LineKind.JOB, body["row"]) if kind is LineKind.CORRECTION else (kind, body)
-
-    def _standing(self, sha256: str) -> Iterator[tuple[int, LineKind, bytes]]:
-        """Give the lines of jobs and refusals but those that a later line stands for."""
-        digest = hashlib.sha256()
-        for number, line in self._lines():
-            kind = self._kind(number, line)
-            if kind is LineKind.END:
-                break
-            digest.update(line)
-            if self._stands(kind, number, line):
-                yield number, kind, line
-        if digest.hexdigest() != sha256:
+    def _rows(self, sha256: str) -> Iterator[list[JobLine | Refusal]]:
+        parts = _Parts(self._raw)
+        number = 0
+        for lines in self._parts(parts):
+            try:
+                found = lines_in(lines)
+            except msgspec.MsgspecError as error:
+                raise self._refused("was changed while it was read", number + 1) from error
+            number += lines.count(b"\n")
+            yield [row for row in map(self._standing, found) if row is not None]
+        if parts.sha256() != sha256:
             raise self._refused("was changed while it was read")
 
-    def _kind(self, number: int, line: bytes) -> LineKind:
-        for kind, start in _STARTS.items():
-            if line.startswith(start):
-                return kind
-        return self._parse(number, line)[0]
-
-    def _stands(self, kind: LineKind, number: int, line: bytes) -> bool:
-        if kind is LineKind.JOB:
-            return not self._superseded or self._parse(number, line)[1]["id"] not in self._superseded
-        if kind is LineKind.CORRECTION:
-            return self._parse(number, line)[1]["row"] is not None
-        return kind is LineKind.REFUSAL
+    def _standing(self, line: JobLine | Correction | Refusal) -> JobLine | Refusal | None:
+        """Give what a line stands for: a job that a later line corrects is that line's."""
+        if isinstance(line, Correction):
+            return line.row
+        if self._superseded and isinstance(line, JobLine) and line.id in self._superseded:
+            return None
+        return line
 
     def _check(self) -> tuple[Header, Content]:
         """Walk the whole file once, twice where jobs moved while it was written."""
-        digest = hashlib.sha256()
-        header: Header | None = None
-        counts = Counts()
-        end: Row = {}
-        last, number = LineKind.HEADER, 0
-        for number, line in self._lines():
-            kind, body = self._parse(number, line)
-            if (header is None) != (kind is LineKind.HEADER) or _ORDER.index(kind) < _ORDER.index(last) or end:
-                raise self._refused(f"has a line `{kind}` where none belongs", number)
-            try:
-                if kind is LineKind.HEADER:
-                    header = header_of(body)
-                elif kind is LineKind.END:
-                    end = body
-                elif kind is LineKind.CORRECTION:
-                    self._superseded.add(check_correction(body))
-                else:
-                    counts.add(kind, body)
-            except NotRight as error:
-                raise self._refused(str(error), number) from error
-            last = kind
-            if kind is not LineKind.END:
-                digest.update(line)
-        if header is None or not end:
-            raise self._refused("is cut off: its last line is missing", number or None)
-        if end.get("sha256") != digest.hexdigest():
+        parts, walk = _Parts(self._raw), _Walk()
+        for lines in self._parts(parts):
+            rows = checked(lines) if walk.in_rows else None
+            if rows is None or not walk.takes(rows):
+                for line in lines.splitlines(keepends=True):
+                    self._check_line(walk, line)
+        if walk.header is None or not walk.end:
+            raise self._refused("is cut off: its last line is missing", walk.number or None)
+        sha256 = parts.sha256()
+        if walk.end.get("sha256") != sha256:
             raise self._refused("was altered: its checksum is another")
-        content = Content(digest.hexdigest(), end.get("still") is True, end.get("until_ms", 0), counts)
+        self._superseded = walk.superseded
+        content = Content(sha256, walk.end.get("still") is True, walk.end.get("until_ms", 0), walk.counts)
         if self._superseded:
-            content = replace(content, counts=self._recounted(content.sha256))
-        if (content.counts.total, content.counts.refusals) != (end.get("jobs"), end.get("refusals")):
+            content = replace(content, counts=self._recounted(sha256))
+        if (content.counts.total, content.counts.refusals) != (walk.end.get("jobs"), walk.end.get("refusals")):
             raise self._refused("does not hold as many jobs and refusals as it says")
-        return header, content
+        return walk.header, content
+
+    def _check_line(self, walk: _Walk, line: bytes) -> None:
+        walk.number += 1
+        kind, body = self._parse(walk.number, line)
+        if (
+            (walk.header is None) != (kind is LineKind.HEADER)
+            or _ORDER.index(kind) < _ORDER.index(walk.last)
+            or walk.end
+        ):
+            raise self._refused(f"has a line `{kind}` where none belongs", walk.number)
+        try:
+            walk.take(kind, body)
+            if kind not in (LineKind.HEADER, LineKind.END):
+                lines_in(line)
+        except NotRight as error:
+            raise self._refused(str(error), walk.number) from error
+        except msgspec.MsgspecError as error:
+            raise self._refused("has a line that is none of a snapshot", walk.number) from error
 
     def _recounted(self, sha256: str) -> Counts:
         counts = Counts()
-        for kind, row in self._rows(sha256):
-            counts.add(kind, row)
+        for rows in self._rows(sha256):
+            jobs = [row.record for row in rows if isinstance(row, JobLine)]
+            counts.add((job["state"], job["class"], job.get("cost", "-")) for job in jobs)
+            counts.refusals += len(rows) - len(jobs)
         return counts
 
-    def _lines(self) -> Iterator[tuple[int, bytes]]:
-        """Give the numbered lines from the start; what gzip finds wrong is refused here."""
+    def _parts(self, parts: _Parts) -> Iterator[bytes]:
+        """Give whole lines from the start, many at a time; what gzip finds wrong is refused here."""
         number = 0
         try:
-            self._raw.seek(0)
-            with gzip.GzipFile(fileobj=self._raw, mode="rb") as file:
-                while line := file.readline(_LONGEST_LINE):
-                    number += 1
-                    if not line.endswith(b"\n"):
-                        raise self._refused("is cut off or has a line that is too long", number)
-                    yield number, line
+            for lines in parts:
+                yield lines
+                number += lines.count(b"\n")
         except EOFError as error:
             raise self._refused("is cut off", number + 1) from error
-        except (OSError, zlib.error) as error:
+        except _Unended as error:
+            raise self._refused("is cut off or has a line that is too long", number + 1) from error
+        except (OSError, _Spoilt) as error:
             raise self._refused(f"is no gzip file or was altered: {error}", number + 1) from error
 
     def _parse(self, number: int, line: bytes) -> tuple[LineKind, dict[str, Any]]:
         try:
-            body = cast("object", _decode(line.decode()))
+            body = _decode(line)
             kind = _KINDS[body["kind"]] if isinstance(body, dict) else None
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+        except (msgspec.MsgspecError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise self._refused("has a line that is none of a snapshot", number) from error
-        if kind is None or not isinstance(body, dict):
+        if kind is None:
             raise self._refused("has a line that is none of a snapshot", number)
         return kind, body
 
     def _refused(self, what: str, number: int | None = None) -> SnapshotRefused:
         where = f" (line {number})" if number else ""
         return SnapshotRefused(f"The snapshot {self._path} {what}{where}.", "Nothing was restored from it.")
+
+
+class _Walk:
+    """Hold what the lines came to so far."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.header: Header | None = None
+        self.end: Row = {}
+        self.last = LineKind.HEADER
+        self.counts = Counts()
+        self.superseded: set[str] = set()
+
+    @property
+    def in_rows(self) -> bool:
+        return self.header is not None and not self.end
+
+    def takes(self, rows: list[Checked]) -> bool:
+        """Count lines that are right, unless one is not of the kind that may follow; then each is looked at."""
+        kinds = set(map(type, rows))
+        if kinds == {CheckedRefusal}:
+            self.counts.refusals += len(rows)
+            self.last = LineKind.REFUSAL
+        elif kinds == {CheckedJob} and self.last in (LineKind.HEADER, LineKind.JOB):
+            jobs = [row.record for row in rows if isinstance(row, CheckedJob)]
+            if any(job.state == _DELAYED and not job.ready_at for job in jobs):
+                return False
+            self.counts.add((job.state, job.job_class, job.cost) for job in jobs)
+            self.last = LineKind.JOB
+        else:
+            return False
+        self.number += len(rows)
+        return True
+
+    def take(self, kind: LineKind, body: Row) -> None:
+        """Check one line and count it; raises NotRight."""
+        if kind is LineKind.HEADER:
+            self.header = header_of(body)
+        elif kind is LineKind.END:
+            self.end = body
+        elif kind is LineKind.CORRECTION:
+            self.superseded.add(check_correction(body))
+        elif kind is LineKind.REFUSAL:
+            check_refusal(body)
+            self.counts.refusals += 1
+        else:
+            self.counts.add([check_job(body)])
+        self.last = kind
+
+
+class _Unended(Exception):
+    """Say that the file ends within a line, or that one is too long."""
+
+
+class _Parts:
+    """Give a file's whole lines, many at a time; a thread reads ahead, and adds to the checksum what was given."""
+
+    def __init__(self, raw: BinaryIO) -> None:
+        self._raw = raw
+        self._digest = hashlib.sha256()
+        self._rest = b""
+        self._before = b""
+
+    def __iter__(self) -> Iterator[bytes]:
+        self._raw.seek(0)
+        beginning = self._raw.read(len(_MAGIC))
+        if beginning and beginning != _MAGIC:
+            raise OSError(f"Not a gzipped file ({beginning!r})")
+        self._raw.seek(0)
+        with ThreadPoolExecutor(1, "snapshot") as thread, _gzip_file(fileobj=self._raw, mode="rb") as file:
+            coming = thread.submit(self._next, file)
+            while lines := coming.result():
+                coming = thread.submit(self._next, file)
+                yield lines
+
+    def _next(self, file: BinaryIO) -> bytes:
+        found = [self._rest]
+        size = len(self._rest)
+        while True:
+            read = file.read(_READ_BYTES)
+            end = read.rfind(b"\n") + 1
+            size += len(read)
+            if end or not read or size > _LONGEST_LINE:
+                break
+            found.append(read)
+        if not end and (size > _LONGEST_LINE or any(found)):
+            raise _Unended
+        lines, self._rest = b"".join([*found, read[:end]]), read[end:]
+        if lines:
+            self._digest.update(self._before)
+            self._before = lines
+        return lines
+
+    def sha256(self) -> str:
+        """Give the checksum of all lines but the last, once all were given."""
+        self._digest.update(self._before[: self._before.rstrip(b"\n").rfind(b"\n") + 1])
+        self._before = b""
+        return self._digest.hexdigest()

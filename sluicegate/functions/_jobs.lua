@@ -70,19 +70,6 @@ function J.shown(q, id)
   return { job = job, payload = text_of(J.payload_key(q, id)) or '', ledger = ledger, decision = decision }
 end
 
--- The fields to store for a job as J.shown gives it: the other way round.
-function J.stored(shown)
-  local fields = {}
-  for field, value in pairs(shown.job) do
-    if FIRST_VALUES[field] ~= value then fields[field] = value end
-  end
-  for field, name in pairs(LEDGER_FIELDS) do fields[field] = shown.ledger[name] end
-  fields.key, fields.fp = nil, shown.decision.fp
-  if fields.eligible == fields.admitted_at then fields.eligible = nil end
-  if fields.declared == fields.class then fields.declared = nil end
-  return fields
-end
-
 -- Without its list of pairs a queue would lose sight of every job it holds: those of the contract are looked for.
 local function pairs_found(q)
   local names, costs, p = {}, { '-' }, q.p

@@ -3,25 +3,14 @@
 
 local P = {}
 
--- Whatever changes a job changes its version; a renewed lease is no change, a recorded intent is one.
-local function version_of(state, rev, fence, intent)
-  if state == 'running' then return 'running:' .. (fence or '') .. ':' .. (intent or '') end
-  return state .. ':' .. (rev or '1')
-end
-
--- The version of a job, or nil for what no snapshot holds: no job, final, or a canary of a run.
-function P.version(q, id)
-  local h = redis.call('HMGET', J.key(q, id), 'state', 'rev', 'fence', 'intent_fence', 'canary')
-  local state = h[1]
-  if not state or state == 'refused' or FINAL[state] or none(h[5] or '') then return nil end
-  return version_of(state, h[2], h[3], h[4])
-end
-
--- A job with all that belongs to it; nil without one.
+-- A job with all that belongs to it; nil without one. Whatever changes a job changes its version; a renewed lease is no
+-- change, a recorded intent is one. sluicegate/snapshot_records.py has the same.
 function P.row(q, id)
   local row = J.shown(q, id)
   if not row or not row.job then return nil end
-  row.id, row.version = id, version_of(row.job.state, row.job.rev, row.job.fence, row.ledger.fence)
+  local job = row.job
+  row.id, row.version = id, job.state .. ':' .. job.rev
+  if job.state == 'running' then row.version = 'running:' .. job.fence .. ':' .. (row.ledger.fence or '') end
   return row
 end
 
@@ -35,10 +24,6 @@ function P.score(q, row)
   return name and (redis.call('ZSCORE', q.p .. name, row.id) or nil)
 end
 
-function P.travels(row)
-  return row and not FINAL[row.job.state] and not none(row.job.canary)
-end
-
 -- The stored decision for a key, where it is a refusal.
 function P.refusal(q, key)
   local shown = J.shown(q, key)
@@ -46,73 +31,86 @@ function P.refusal(q, key)
   return shown.decision
 end
 
-local function hset(key, map)
-  local flat = {}
-  for name, value in pairs(map) do
-    flat[#flat + 1] = name
-    flat[#flat + 1] = value
-  end
-  redis.call('HSET', key, unpack(flat))
-end
-
 -- Where a job goes: nobody knows what became of one that ran. suspect: nor of a pending one that is unsafe to repeat.
-local function state_again(q, job, suspect)
-  if job.state == 'running' then return 'unknown' end
-  local pending = job.state == 'ready' or job.state == 'delayed'
-  if suspect and pending and J.effects(q, job.class) == 'unsafe' then return 'unknown' end
-  return job.state
+local function state_again(q, state, class, suspect)
+  if state == 'running' then return 'unknown' end
+  local pending = state == 'ready' or state == 'delayed'
+  if suspect and pending and J.effects(q, class) == 'unsafe' then return 'unknown' end
+  return state
 end
 
--- Put a job back under a new fence; a job that is there stays. A refusal gives way: its caller was told to come back, and
--- somebody else that the job is accepted. dry: only say so.
--- -> kept | the state it came back in
-function P.put_back(q, row, suspect, dry)
-  local id, job, p = row.id, row.job, q.p
-  local refused = redis.pcall('HGET', J.key(q, id), 'state') == 'refused'
-  if not refused and redis.call('EXISTS', J.key(q, id)) == 1 then return 'kept' end
-  local state = state_again(q, job, suspect)
-  if dry then return state end
-  if refused then
-    redis.call('DEL', J.key(q, id))
-    index(q, 'ZREM', p .. 'queue:refusals', id)
+-- A job's words: id payload class cost state deadline place score fence rev n, then n words, the other fields of its record
+-- with their values. place is what a pending one is sorted by. A refusal's words: key fp reason retry_at at ends_at.
+P.JOB_WORDS, P.REFUSAL_WORDS = 11, 6
+
+-- What stands under these ids: {id = 'refused' | 'kept'}.
+function P.there(q, ids)
+  local keys, there = {}, {}
+  for n, id in ipairs(ids) do keys[n] = J.key(q, id) end
+  if #keys == 0 or redis.call('EXISTS', unpack(keys)) == 0 then return there end
+  for n, id in ipairs(ids) do
+    if redis.call('EXISTS', keys[n]) == 1 then
+      there[id] = redis.pcall('HGET', keys[n], 'state') == 'refused' and 'refused' or 'kept'
+    end
   end
-  local class, was = job.class, job.state
-  local fence = digits(math.max((tonumber(job.fence) or 0) + 1, q.us))
-  if state ~= was then job.cause = 'restored' end
-  job.state, job.fence, job.worker = state, fence, ''
-  job.rev = digits((tonumber(job.rev) or 0) + 1)
-  -- As long as this is its fence it has not started since: the ledger may have missed what it did after the snapshot.
-  job.restored_fence, job.restored_state, job.restored_at = fence, was, digits(q.now)
-  hset(J.key(q, id), J.stored(row))
-  redis.call('SET', J.payload_key(q, id), row.payload)
-  J.know_pair(q, class, job.cost)
-  local deadline = tonumber(job.deadline)
-  J.enter(q, { id = id, state = state, class = class, cost = job.cost, deadline = deadline,
-    eligible = tonumber(job.eligible), ready_at = tonumber(job.ready_at) })
+  return there
+end
+
+local function enter_again(q, v, i, state)
+  local id, class, was = v[i], v[i + 2], v[i + 4]
+  J.enter(q, { id = id, state = state, class = class, cost = v[i + 3], deadline = v[i + 5], eligible = v[i + 6],
+    ready_at = v[i + 6] })
   if state == was and (state == 'unknown' or state == 'blocked') then
-    index(q, 'ZADD', p .. 'queue:' .. state, row.score, id)
-    index(q, 'ZADD', p .. 'queue:' .. state .. ':' .. class, row.score, id)
+    index(q, 'ZADD', q.p .. 'queue:' .. state, v[i + 7], id)
+    index(q, 'ZADD', q.p .. 'queue:' .. state .. ':' .. class, v[i + 7], id)
   end
+end
+
+-- Put the job back whose words begin at v[i], under a new fence; a job that is there stays. A refusal gives way: its caller
+-- was told to come back, and somebody else that the job is accepted. dry: only say so.
+-- -> kept | the state it came back in
+function P.put_back(q, v, i, there, suspect, dry)
+  local id, class, was = v[i], v[i + 2], v[i + 4]
+  local stands = there[id]
+  if stands == 'kept' then return 'kept' end
+  there[id] = 'kept'
+  local state = state_again(q, was, class, suspect)
+  if dry then return state end
+  local key = J.key(q, id)
+  if stands == 'refused' then
+    redis.call('DEL', key)
+    index(q, 'ZREM', q.p .. 'queue:refusals', id)
+  end
+  redis.call('SET', J.payload_key(q, id), v[i + 1])
+  local fence = digits(math.max((tonumber(v[i + 8]) or 0) + 1, q.us))
+  -- As long as this is its fence it has not started since: the ledger may have missed what it did after the snapshot.
+  redis.call('HSET', key, 'state', state, 'class', class, 'deadline', v[i + 5], 'rev',
+    digits((tonumber(v[i + 9]) or 0) + 1), 'fence', fence, 'restored_fence', fence, 'restored_state', was, 'restored_at',
+    digits(q.now), unpack(v, i + P.JOB_WORDS, i + P.JOB_WORDS - 1 + v[i + 10]))
+  if state ~= was then redis.call('HSET', key, 'cause', 'restored') end
+  J.know_pair(q, class, v[i + 3])
+  enter_again(q, v, i, state)
   return state
 end
 
 -- When a refusal's record goes: when it was to go, whatever contract is in force now. Files of before do not tell.
-local function refusal_end(q, row)
-  local ends_at, decision = tonumber(row.ends_at), row.decision
-  if ends_at then return ends_at end
-  return math.max(tonumber(decision.retry_at) or 0, tonumber(decision.at) or 0) + q.s.timings.refusal_retention_ms
+local function refusal_end(q, retry_at, at, ends_at)
+  if tonumber(ends_at) then return tonumber(ends_at) end
+  return math.max(tonumber(retry_at) or 0, tonumber(at) or 0) + q.s.timings.refusal_retention_ms
 end
 
--- Put a refusal back unless the key has a decision already, or the refusal has lapsed. -> kept | lapsed | refusal
-function P.put_refusal_back(q, row, dry)
-  local key, decision = J.key(q, row.key), row.decision
-  if redis.call('EXISTS', key) == 1 then return 'kept' end
-  local left = refusal_end(q, row) - q.now
+-- Put the refusal back whose words begin at v[i], unless the key has a decision already, or the refusal has lapsed.
+-- -> kept | lapsed | refusal
+function P.put_refusal_back(q, v, i, there, dry)
+  local id, retry_at, at = v[i], v[i + 3], v[i + 4]
+  if there[id] then return 'kept' end
+  local left = refusal_end(q, retry_at, at, v[i + 5]) - q.now
   if left <= 0 then return 'lapsed' end
+  there[id] = 'refused'
   if dry then return 'refusal' end
-  redis.call('HSET', key, 'state', 'refused', 'fp', decision.fp, 'reason', decision.reason, 'retry_at', decision.retry_at,
-    'decided_at', decision.at)
+  local key = J.key(q, id)
+  redis.call('HSET', key, 'state', 'refused', 'fp', v[i + 1], 'reason', v[i + 2], 'retry_at', retry_at, 'decided_at', at)
   redis.call('PEXPIRE', key, digits(left))
-  index(q, 'ZADD', q.p .. 'queue:refusals', q.now + left, row.key)
+  index(q, 'ZADD', q.p .. 'queue:refusals', q.now + left, id)
   return 'refusal'
 end

@@ -69,11 +69,22 @@ function commands.restore_begin(q)
   return { answer = answer, digest = q.digest or '', epoch = digits(g.epoch) }
 end
 
--- restore id suspect dry contract (line)*: put back what is not there, at most 50 lines of the file as they stand in it
--- (≤ 5 ms). dry, 0 or 1: only count; contract is the snapshot's then. suspect, 0 or 1: pending jobs of unsafe classes become
--- unknown. -> ok | not_restoring, then how many of each kind: state | kept | refusal | lapsed, n
+-- Where the parts of a call begin, and the ids of all of them.
+local function parts_of(v, first)
+  local starts, ids, i = {}, {}, first
+  while v[i] do
+    starts[#starts + 1], ids[#ids + 1] = i, v[i + 1]
+    i = i + 1 + (v[i] == 'job' and P.JOB_WORDS + v[i + 11] or P.REFUSAL_WORDS)
+  end
+  return starts, ids
+end
+
+-- restore id suspect dry contract, then for each of at most 100 jobs and refusals its kind, `job` or `refusal`, and its
+-- words (_portable.lua): put back what is not there (≤ 5 ms). dry, 0 or 1: only count; contract is the snapshot's then.
+-- suspect, 0 or 1: pending jobs of unsafe classes become unknown.
+-- -> ok | not_restoring, then how many of each kind: state | kept | refusal | lapsed, n
 function commands.restore(q)
-  local v, dry = q.v, q.v[5] == '1'
+  local v, dry, suspect = q.v, q.v[5] == '1', q.v[4] == '1'
   if not dry then
     local g = G.glance(q)
     if not q.s or g.restoring ~= v[3] then return { 'not_restoring' } end
@@ -81,14 +92,15 @@ function commands.restore(q)
     -- A server without the queue has nothing to keep, and the snapshot's own contract tells what is unsafe.
     q.s = cjson.decode(v[6])
   end
-  local counts, restored, list = {}, 0, { 'ok' }
-  for i = 7, #v do
-    local line, kind = cjson.decode(v[i]), nil
-    if line.kind == 'refusal' then
-      kind = P.put_refusal_back(q, line, dry)
-    else
-      kind = P.put_back(q, line.row or line, v[4] == '1', dry) -- a correction has the job in its row
+  local starts, ids = parts_of(v, 7)
+  local there, counts, restored, list = P.there(q, ids), {}, 0, { 'ok' }
+  for _, i in ipairs(starts) do
+    local kind
+    if v[i] == 'job' then
+      kind = P.put_back(q, v, i + 1, there, suspect, dry)
       if kind ~= 'kept' then restored = restored + 1 end
+    else
+      kind = P.put_refusal_back(q, v, i + 1, there, dry)
     end
     counts[kind] = (counts[kind] or 0) + 1
   end

@@ -1,8 +1,8 @@
--- What a snapshot is made of (contract §7.2), read in ranges: no call looks at more than 125 ids, nor gives more than about
--- 256 KB of payloads, so none holds the server up. What moves while the ranges are read shows in its version.
+-- What a snapshot is made of (contract §7.2), read in ranges, so that no call holds the server up: ids come from here, and
+-- each record by a plain command, as it is stored. What moves while the ranges are read shows in its version.
 
 local CONTAINERS = { 'queue:delayed', 'queue:leases', 'queue:unknown', 'queue:blocked' }
-local ROWS_A_CALL, VERSIONS_A_CALL, BYTES_A_CALL = 50, 125, 262144
+local IDS_A_CALL, REFUSALS_A_CALL, BYTES_A_CALL = 500, 50, 262144
 
 -- Those, and the ready of each pair of class and cost class.
 local function container_names(q)
@@ -42,58 +42,24 @@ local function range_after(key, after, limit)
   return redis.call('ZRANGE', key, start, start + limit - 1, 'WITHSCORES')
 end
 
--- The next entries of the container that a call names: `container member score`, the last two '' at the beginning.
-local function next_of(q, limit)
+-- snapshot_ids container member score: the next ids of a container, the last two words '' at the beginning. Read-only.
+-- -> id, score, for each; nothing at the end
+function commands.snapshot_ids(q)
   local wanted, member, score = q.v[3], q.v[4], q.v[5]
   for _, name in ipairs(container_names(q)) do
     if name == wanted then
-      return range_after(q.p .. name, member ~= '' and { member = member, score = score } or nil, limit)
+      return range_after(q.p .. name, member ~= '' and { member = member, score = score } or nil, IDS_A_CALL)
     end
   end
   return error('no container ' .. tostring(wanted))
 end
-
--- snapshot_rows container member score: the next records of a container, each with its version of one instant. Read-only.
--- -> the member and the score to go on from, '' at the end; then for each: id, score, version, and the whole of it as a
--- JSON object {id, score, job, payload, decision, ledger, version}, as the file has it
-function commands.snapshot_rows(q)
-  local flat, list, n, bytes = next_of(q, ROWS_A_CALL), { '', '' }, 2, 0
-  for i = 1, #flat, 2 do
-    local row = P.row(q, flat[i])
-    list[1], list[2] = flat[i], flat[i + 1]
-    if P.travels(row) then
-      row.score, bytes = flat[i + 1], bytes + #row.payload
-      list[n + 1], list[n + 2], list[n + 3], list[n + 4] = flat[i], flat[i + 1], row.version, cjson.encode(row)
-      n = n + 4
-    end
-    if bytes >= BYTES_A_CALL then break end
-  end
-  return list
-end
-readonly.snapshot_rows = true
-hot.snapshot_rows = true
-
--- snapshot_versions container member score: the next ids of a container with their scores and versions. Read-only.
--- -> the member and the score to go on from, '' at the end; then for each: id, score, version
-function commands.snapshot_versions(q)
-  local flat, list, n = next_of(q, VERSIONS_A_CALL), { '', '' }, 2
-  for i = 1, #flat, 2 do
-    local version = P.version(q, flat[i])
-    list[1], list[2] = flat[i], flat[i + 1]
-    if version then
-      list[n + 1], list[n + 2], list[n + 3] = flat[i], flat[i + 1], version
-      n = n + 3
-    end
-  end
-  return list
-end
-readonly.snapshot_versions = true
-hot.snapshot_versions = true
+readonly.snapshot_ids = true
+hot.snapshot_ids = true
 
 -- snapshot_refusals {after, horizon}: the next refusals that stand and lapse by `horizon`. Read-only.
 -- -> {rows = [{key, decision, ends_at}], after}
 function commands.snapshot_refusals(q)
-  local flat = range_after(q.p .. 'queue:refusals', q.a.after, ROWS_A_CALL)
+  local flat = range_after(q.p .. 'queue:refusals', q.a.after, REFUSALS_A_CALL)
   local rows, after = {}, nil
   for i = 1, #flat, 2 do
     if tonumber(flat[i + 1]) > q.a.horizon then return { rows = rows } end

@@ -51,12 +51,6 @@ FULL: dict[str, str] = {
 SMALL = {"state": "ready", "class": "known", "deadline": "5", "admitted_at": "1", "fp": "f"}
 
 
-@pytest.mark.parametrize("record", [FULL, SMALL])
-def test_what_is_shown_of_a_job_is_stored_as_the_same_record_again(client: Any, record: dict[str, str]) -> None:
-    client.hset("job:x", mapping=dict(record))
-    assert worth(client, "return J.stored(J.shown({ p = '' }, 'x'))") == record
-
-
 def test_a_job_is_shown_with_nothing_left_out(client: Any) -> None:
     client.hset("job:x", mapping=SMALL)
     shown = worth(client, "local s = J.shown({ p = '' }, 'x') s.ledger = next(s.ledger) or 'nothing' return s")

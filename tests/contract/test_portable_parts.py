@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from sluicegate.snapshot_records import container_of, version_in
 from tests.function_values import value_of, worth
 
 NOW_MS = 1_800_000_000_000
@@ -17,33 +18,29 @@ FRAME = (
 DEADLINE, ELIGIBLE, READY_AT = NOW_MS + 900, NOW_MS - 30, NOW_MS + 70
 
 
-def version(client: Any, **record: str) -> str | None:
-    client.delete("job:x")
-    client.hset("job:x", mapping=record or {"class": "safe"})
-    found: str | None = value_of(client, "P.version({ p = '' }, 'x') or cjson.null")
-    return found
-
-
-def test_the_version_of_a_job_changes_with_whatever_changes_it(client: Any) -> None:
-    assert version(client, state="ready") == "ready:1"
-    assert version(client, state="delayed", rev="4", fence="9", intent_fence="9") == "delayed:4"
-    assert version(client, state="running", rev="4", fence="9") == "running:9:"
-    assert version(client, state="running", fence="9", intent_fence="9") == "running:9:9"
-    assert version(client, state="running") == "running::"
+@pytest.mark.parametrize(
+    ("record", "version"),
+    [
+        ({"state": "ready"}, "ready:1"),
+        ({"state": "delayed", "rev": "4", "fence": "9", "intent_fence": "9"}, "delayed:4"),
+        ({"state": "running", "rev": "4", "fence": "9"}, "running:9:"),
+        ({"state": "running", "fence": "9", "intent_fence": "8"}, "running:9:8"),
+        ({"state": "ready", "canary": ""}, "ready:1"),
+    ],
+)
+def test_the_version_of_a_job_changes_with_whatever_changes_it(
+    client: Any, record: dict[str, str], version: str
+) -> None:
+    client.hset("job:x", mapping={"class": "safe", **record})
+    row = value_of(client, "P.row({ p = '' }, 'x')")
+    assert (row["id"], row["version"]) == ("x", version)
+    assert version_in(record) == version
 
 
 def test_what_is_no_open_job_has_no_version(client: Any) -> None:
-    assert [version(client, state=state) for state in ("refused", "succeeded", "failed", "expired")] == [None] * 4
-    assert version(client, state="ready", canary="run") is None
-    assert version(client, state="ready", canary="") == "ready:1"
-    assert version(client) is None
-
-
-def test_a_row_has_the_version_of_its_job(client: Any) -> None:
-    client.hset("job:x", mapping={"state": "running", "class": "safe", "fence": "9", "intent_fence": "8"})
+    assert [version_in({"state": state}) for state in ("refused", "succeeded", "failed", "expired")] == [""] * 4
+    assert [version_in(record) for record in ({"state": "ready", "canary": "run"}, {"class": "safe"})] == [""] * 2
     client.hset("job:y", mapping={"state": "refused"})
-    row = value_of(client, "P.row({ p = '' }, 'x')")
-    assert (row["id"], row["version"], row["job"]["fence"]) == ("x", "running:9:8", "9")
     assert value_of(client, "{ P.row({ p = '' }, 'y') == nil, P.row({ p = '' }, 'gone') == nil }") == [True, True]
 
 
@@ -59,18 +56,13 @@ def test_the_score_of_a_job_is_that_in_the_container_of_its_state(client: Any) -
         row = f"{{ id = '{job_id}', job = {{ state = '{state}', class = 'safe', cost = '-' }} }}"
         return value_of(client, f"P.score({{ p = '' }}, {row}) or 'none'")
 
+    record = {"class": "safe"}
+    assert [container_of({**record, "state": state}) for state in (*containers, "failed")] == [
+        *containers.values(),
+        None,
+    ]
     scores = [score(state, job_id) for state in (*containers, "succeeded") for job_id in ("x", "y")]
     assert scores == ["0", "none", "1", "none", "2", "none", "3", "none", "4", "none", "none", "none"]
-
-
-def test_open_jobs_travel_and_neither_ends_nor_canaries(client: Any) -> None:
-    def travels(state: str, canary: str = "") -> bool:
-        return value_of(client, f"P.travels({{ job = {{ state = '{state}', canary = '{canary}' }} }}) == true") is True
-
-    assert [travels(state) for state in ("ready", "running", "blocked")] == [True] * 3
-    assert [travels(state) for state in ("succeeded", "failed", "expired")] == [False] * 3
-    assert not travels("ready", "run")
-    assert value_of(client, "P.travels(nil) == nil") is True
 
 
 def test_only_a_refusal_has_a_decision_that_travels_alone(client: Any) -> None:
@@ -80,15 +72,18 @@ def test_only_a_refusal_has_a_decision_that_travels_alone(client: Any) -> None:
     assert value_of(client, "{ P.refusal({ p = '' }, 'y') == nil, P.refusal({ p = '' }, 'z') == nil }") == [True, True]
 
 
-def put_back(client: Any, state: str, job_class: str = "safe", *, suspect: bool = False, more: str = "") -> str:
+def put_back(client: Any, state: str, job_class: str = "safe", *, suspect: bool = False, fence: str = "9") -> str:
     client.flushall()
-    job = (
-        f"{{ state = '{state}', class = '{job_class}', declared = '{job_class}', cost = '-', deadline = '{DEADLINE}',"
-        f" admitted_at = '1', eligible = '{ELIGIBLE}', ready_at = '{READY_AT}', rev = '3', fence = '9',"
-        f" worker = 'w' {more} }}"
-    )
-    row = f"{{ id = 'x', score = '77', payload = 'p', job = {job}, ledger = {{}}, decision = {{ fp = 'f' }} }}"
-    answer: str = worth(client, f"{FRAME} return P.put_back(q, {row}, {str(suspect).lower()}, false)")
+    fields = {"admitted_at": "1", "fp": "f", "eligible": str(ELIGIBLE), "ready_at": str(READY_AT)}
+    place = READY_AT if state == "delayed" else ELIGIBLE
+    words = ["x", "p", job_class, "-", state, str(DEADLINE), str(place), "77", fence, "3", "8"]
+    return back(client, [*words, *(word for field in fields.items() for word in field)], suspect=suspect)
+
+
+def back(client: Any, words: list[str], *, suspect: bool = False, dry: bool = False) -> str:
+    v = ", ".join(f"'{word}'" for word in words)
+    call = f"P.put_back(q, {{ {v} }}, 1, P.there(q, {{ '{words[0]}' }}), {str(suspect).lower()}, {str(dry).lower()})"
+    answer: str = worth(client, f"{FRAME} return {call}")
     return answer
 
 
@@ -109,7 +104,7 @@ def test_a_job_comes_back_where_it_was_under_a_new_fence(client: Any) -> None:
     assert (client.get("payload:x"), client.smembers("queue:pairs")) == ("p", {"safe:-"})
     assert put_back(client, "delayed") == "delayed"
     assert containers(client) == {"queue:delayed": READY_AT, "queue:delayed:safe": DEADLINE}
-    assert put_back(client, "ready", more=f", fence = '{NOW_MS}500'") == "ready"
+    assert put_back(client, "ready", fence=f"{NOW_MS}500") == "ready"
     assert client.hget("job:x", "fence") == f"{NOW_MS}501"
 
 
@@ -136,17 +131,34 @@ def test_only_a_pending_unsafe_job_is_suspect(client: Any, state: str, job_class
 
 def test_what_is_there_stays(client: Any) -> None:
     client.hset("job:x", "state", "succeeded")
-    row: str = "{ id = 'x', job = { state = 'ready', class = 'safe' } }"
-    assert worth(client, f"{FRAME} return P.put_back(q, {row}, false, false)") == "kept"
+    words = ["x", "p", "safe", "-", "ready", "1", "1", "1", "0", "1", "0"]
+    assert back(client, words) == "kept"
     assert client.hgetall("job:x") == {"state": "succeeded"}
-    dry = "{ id = 'y', job = { state = 'running', class = 'safe' } }"
-    assert worth(client, f"{FRAME} return P.put_back(q, {dry}, false, true)") == "unknown"
+    assert back(client, ["y", *words[1:4], "running", *words[5:]], dry=True) == "unknown"
     assert client.exists("job:y", "payload:y", "queue:unknown") == 0
 
 
+def test_an_id_that_comes_twice_in_one_call_comes_back_once(client: Any) -> None:
+    words = "'x', 'first', 'safe', '-', 'ready', '5', '1', '1', '0', '1', '0'"
+    calls = "P.put_back(q, v, 1, there, false, false), P.put_back(q, w, 1, there, false, false)"
+    frame = f"{FRAME} local v, w, there = {{ {words} }}, {{ {words} }}, P.there(q, {{ 'x', 'x' }}) w[2] = 'second'"
+    assert worth(client, f"{frame} return {{ {calls} }}") == ["ready", "kept"]
+    assert client.get("payload:x") == "first"
+
+
+def test_what_stands_under_an_id_is_told_whatever_it_is(client: Any) -> None:
+    client.hset("job:a", "state", "refused")
+    client.set("job:b", "no hash")
+    client.hset("job:c", "state", "ready")
+    assert worth(client, f"{FRAME} return P.there(q, {{ 'a', 'b', 'c', 'd' }})") == {
+        "a": "refused", "b": "kept", "c": "kept",
+    }  # fmt: skip
+    assert worth(client, f"{FRAME} return next(P.there(q, {{}})) or next(P.there(q, {{ 'd' }})) or 'none'") == "none"
+
+
 def refusal(client: Any, retry_at: str, at: str, *, dry: bool = False, key: str = "x") -> Any:
-    row = f"{{ key = '{key}', decision = {{ fp = 'f', reason = 'r', retry_at = '{retry_at}', at = '{at}' }} }}"
-    return worth(client, f"{FRAME} return P.put_refusal_back(q, {row}, {str(dry).lower()})")
+    v = f"{{ '{key}', 'f', 'r', '{retry_at}', '{at}', '' }}"
+    return worth(client, f"{FRAME} return P.put_refusal_back(q, {v}, 1, P.there(q, {{ '{key}' }}), {str(dry).lower()})")
 
 
 def test_a_refusal_comes_back_for_what_is_left_of_it(client: Any) -> None:

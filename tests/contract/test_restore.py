@@ -9,12 +9,12 @@ import signal
 import subprocess
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
-from sluicegate.errors import SnapshotRefused
+from sluicegate.errors import SnapshotRefused, StoreRejected
 from sluicegate.job import Job, Outcome
 from sluicegate.reconcile import Reconciled, by_ledger
 from sluicegate.restore import Restored, Wish, restore
@@ -173,10 +173,13 @@ def test_a_snapshot_of_the_restored_queue_holds_the_same(
     written = write_snapshot(store, second)
     assert (written.jobs, written.refusals) == (229, 121)
     first, again = jobs_of(path), jobs_of(second)
-    assert {one: (line["job"]["key"], line["payload"]) for one, line in first.items()} == {
-        one: (line["job"]["key"], line["payload"]) for one, line in again.items()
-    }
-    assert all(first[one]["ledger"] == again[one]["ledger"] for one in first)
+    assert first.keys() == again.keys()
+    assert all(first[one]["payload"] == again[one]["payload"] for one in first)
+    anew = {"state", "rev", "fence", "worker", "cause"}
+    for one, line in first.items():
+        before, after = set(line["record"].items()), set(again[one]["record"].items())
+        assert {name for name, _ in before - after} <= anew
+        assert {name for name, _ in after - before} - anew == {"restored_fence", "restored_state", "restored_at"}
 
 
 def test_pending_unsafe_jobs_can_come_back_unknown(kept: OpenQueue, path: Path, fresh: Callable[[], Store]) -> None:
@@ -263,15 +266,19 @@ def test_a_dry_run_says_the_same_and_writes_nothing(kept: OpenQueue, path: Path,
         (lambda lines: lines[:-1], r"is cut off: its last line is missing"),
         (lambda lines: [*lines[:5], *lines[6:]], r"was altered: its checksum is another"),
         (
-            lambda lines: [{**lines[0], "format": 3}, *lines[1:]],
-            r"is of format 3, and this version reads format 2 only",
+            lambda lines: [{**lines[0], "format": 2}, *lines[1:]],
+            r"is of format 2, and this version reads format 3 only",
+        ),
+        (
+            lambda lines: [{**lines[0], "records": "v1"}, *lines[1:]],
+            r"holds records of layout 'v1', and this version puts back 'v2' only",
         ),
         (lambda lines: [{**lines[0], "contract": "{}"}, *lines[1:]], r"holds a contract without classes \(line 1\)"),
         (lambda lines: [{**lines[0], "contract": ""}, *lines[1:]], r"holds no contract"),
         (lambda lines: lines[1:], r"has a line `job` where none belongs \(line 1\)"),
         (lambda lines: [*lines, lines[1]], r"has a line `job` where none belongs"),
         (lambda lines: [lines[0], lines[-2], *lines[1:]], r"has a line `job` where none belongs \(line 3\)"),
-        (lambda lines: [lines[0], {**lines[1], "job": {}}, *lines[2:]], r"in the state None \(line 2\)"),
+        (lambda lines: [lines[0], {**lines[1], "record": {}}, *lines[2:]], r"in the state None \(line 2\)"),
         (lambda lines: [lines[0], _with(lines[1], "state", "succeeded"), *lines[2:]], r"in the state 'succeeded'"),
         (
             lambda lines: [lines[0], _with(lines[1], "deadline", "nan"), *lines[2:]],
@@ -283,12 +290,28 @@ def test_a_dry_run_says_the_same_and_writes_nothing(kept: OpenQueue, path: Path,
         ),
         (lambda lines: [*lines[:-2], _decided(lines[-2], "reason"), lines[-1]], r"holds a reason that is no text"),
         (lambda lines: [*lines[:-2], _decided(lines[-2], "fp"), lines[-1]], r"holds a fp that is no text"),
-        (lambda lines: [lines[0], _decided(lines[1], "fp"), *lines[2:]], r"holds a fp that is no text"),
+        (lambda lines: [lines[0], _without(lines[1], "fp"), *lines[2:]], r"holds a fp that is no text"),
+        (lambda lines: [lines[0], _without(lines[1], "class"), *lines[2:]], r"without its class"),
+        (lambda lines: [lines[0], _without(lines[1], "admitted_at"), *lines[2:]], r"holds a admitted_at that is no"),
+        (lambda lines: [lines[0], _with(lines[1], "cost", ""), *lines[2:]], r"without its cost"),
+        (lambda lines: [lines[0], _with(lines[1], "rev", "12345678901234567"), *lines[2:]], r"a rev that is no whole"),
+        (lambda lines: [lines[0], _with(lines[1], "fence", "1\n"), *lines[2:]], r"a fence that is no whole number"),
+        (lambda lines: [lines[0], _with(lines[1], "state", "delayed"), *lines[2:]], r"a ready_at that is no whole"),
+        (lambda lines: [lines[0], _with(lines[1], "canary", "run"), *lines[2:]], r"holds the canary 'r\d+' of a run"),
+        (
+            lambda lines: [lines[0], _with_all(lines[1], dict.fromkeys(map(str, range(99)), "")), *lines[2:]],
+            r"with 1\d\d fields \(line 2\)",
+        ),
+        (lambda lines: [lines[0], _with(lines[1], "odd", 7), *lines[2:]], r"a record that is no mapping of texts"),
+        (lambda lines: [lines[0], _with(lines[1], "rev", None), *lines[2:]], r"a record that is no mapping of texts"),
+        (lambda lines: [lines[0], {**lines[1], "payload": {}}, *lines[2:]], r"holds a payload that is no text"),
+        (lambda lines: [lines[0], {**lines[1], "score": "nan"}, *lines[2:]], r"without its place"),
+        (lambda lines: [lines[0], {**lines[1], "score": "1_0"}, *lines[2:]], r"without its place"),
         (lambda lines: [_declaring(lines[0], effects="maybe"), *lines[1:]], r"a class that is none \(line 1\)"),
         (lambda lines: [_declaring(lines[0], deadline_ms="9"), *lines[1:]], r"a class that is none \(line 1\)"),
-        (lambda lines: [lines[0], {**lines[1], "ledger": None}, *lines[2:]], r"a ledger that is no mapping of texts"),
+        (lambda lines: [lines[0], {**lines[1], "record": None}, *lines[2:]], r"a record that is no mapping of texts"),
         (lambda lines: [lines[0], {**lines[1], "score": "x"}, *lines[2:]], r"without its place"),
-        (lambda lines: [lines[0], {**lines[1], "id": "other"}, *lines[2:]], r"with another job's decision"),
+        (lambda lines: [lines[0], {**lines[1], "id": ""}, *lines[2:]], r"holds a job ''"),
         (
             lambda lines: [lines[0], {"kind": "surprise"}, *lines[1:]],
             r"has a line that is none of a snapshot \(line 2\)",
@@ -322,8 +345,16 @@ def _decided(line: Line, without: str) -> Line:
     return {**line, "decision": {name: value for name, value in line["decision"].items() if name != without}}
 
 
-def _with(line: Line, name: str, value: str) -> Line:
-    return {**line, "job": {**line["job"], name: value}}
+def _with(line: Line, name: str, value: object) -> Line:
+    return {**line, "record": {**line["record"], name: value}}
+
+
+def _with_all(line: Line, fields: Mapping[str, str]) -> Line:
+    return {**line, "record": {**line["record"], **fields}}
+
+
+def _without(line: Line, name: str) -> Line:
+    return {**line, "record": {field: value for field, value in line["record"].items() if field != name}}
 
 
 def test_a_file_cut_off_or_altered_anywhere_is_refused_whole(
@@ -359,6 +390,9 @@ def test_a_plain_file_or_none_is_refused(kept: OpenQueue, path: Path) -> None:
         put_back(kept.store, path)
     path.write_text("{}\n", encoding="utf-8")
     with pytest.raises(SnapshotRefused, match="is no gzip file or was altered"):
+        put_back(kept.store, path)
+    path.write_bytes(gzip.compress(path.read_bytes())[:5])
+    with pytest.raises(SnapshotRefused, match="is cut off"):
         put_back(kept.store, path)
     reading, writing = os.pipe()
     with pytest.raises(SnapshotRefused, match="is no gzip file or was altered: "):
@@ -541,3 +575,81 @@ def test_a_restore_under_another_name_that_was_cut_short_is_completed(
     resumed = put_back(second, path)
     assert (resumed.answer, resumed.jobs) == ("resumed", 1)
     second.close()
+
+
+def test_a_field_that_this_version_does_not_know_is_put_back_as_it_is(
+    kept: OpenQueue, path: Path, fresh: Callable[[], Store]
+) -> None:
+    """A hand that wrote one into a record must not cost the whole queue on the day it is needed."""
+    ids = [kept.accepted(job_id=f"r{number}") for number in range(3)]
+    kept.client.hset("job:r1", "note", "ask Ann – ümläut")
+    write_snapshot(kept.store, path)
+    assert put_back(fresh(), path).counts == {"ready": len(ids)}
+    assert kept.client.hget("job:r1", "note") == "ask Ann – ümläut"
+
+
+def test_a_record_that_is_no_text_gives_no_file_but_an_error(kept: OpenQueue, path: Path) -> None:
+    kept.accepted(job_id="r1")
+    kept.client.set("payload:r1", b"\xff\xfe")
+    with pytest.raises(StoreRejected, match="no UTF-8"):
+        write_snapshot(kept.store, path)
+    assert not path.exists()
+    assert kept.store.observe().ready == 1
+
+
+def test_what_is_of_another_type_where_a_record_should_be_is_no_job(
+    kept: OpenQueue, path: Path, fresh: Callable[[], Store]
+) -> None:
+    kept.accepted(job_id="r1")
+    kept.client.zadd("queue:fifo:lint-fix:-", {"odd": 1, "gone": 2, "ümläut": 3})
+    kept.client.set("job:odd", "x")
+    assert write_snapshot(kept.store, path).jobs == 1
+    assert put_back(fresh(), path).counts == {"ready": 1}
+
+
+def test_an_id_that_is_there_twice_comes_back_once(kept: OpenQueue, path: Path, fresh: Callable[[], Store]) -> None:
+    kept.accepted(job_id="r1", payload='{"n":1}')
+    write_snapshot(kept.store, path)
+    lines = lines_of(path)
+    with SnapshotWriter(path) as writer:
+        for line in (lines[0], lines[1], {**lines[1], "payload": "another"}):
+            writer.write(LineKind(line["kind"]), {name: value for name, value in line.items() if name != "kind"})
+        writer.finish({"jobs": 2, "refusals": 0, "still": True, "until_ms": 1})
+    store = fresh()
+    assert put_back(store, path, dry_run=True).counts == {"ready": 1, "kept": 1}
+    assert put_back(store, path).counts == {"ready": 1, "kept": 1}
+    assert kept.client.get("payload:r1") == '{"n":1}'
+
+
+@pytest.mark.parametrize(
+    "line", [b"\n", b"[]\n", b'{"kind":"job","id":1,"id":"x"}\n', b'"\xff"\n', b"{" * 9999 + b"\n"]
+)
+def test_a_line_that_is_none_is_named_with_its_number(kept: OpenQueue, path: Path, line: bytes) -> None:
+    for number in range(3):
+        kept.accepted(job_id=f"r{number}")
+    write_snapshot(kept.store, path)
+    with gzip.open(path) as file:
+        lines = file.readlines()
+    with gzip.open(path, "wb") as file:
+        file.writelines([*lines[:2], line, *lines[2:]])
+    with pytest.raises(SnapshotRefused, match=r"\(line 3\)"):
+        put_back(kept.store, path)
+    assert kept.store.observe().gate.drain_state == "admit"
+
+
+def test_lines_of_many_parts_are_checked_and_put_back_in_their_order(
+    kept: OpenQueue, path: Path, fresh: Callable[[], Store]
+) -> None:
+    """Three parts of a file: a line that is wrong is named in each of them, and one that is right is there once."""
+    text = json.dumps({"text": "x" * 150_000})
+    ids = [kept.accepted(payload=text, job_id=f"r{number}") for number in range(6)]
+    write_snapshot(kept.store, path)
+    lines = lines_of(path)
+    for number in range(1, 7):
+        write_lines(path, [*lines[:number], _with(lines[number], "rev", "x"), *lines[number + 1 :]])
+        with pytest.raises(SnapshotRefused, match=rf"a rev that is no whole number \(line {number + 1}\)"):
+            put_back(kept.store, path)
+    write_lines(path, lines)
+    assert put_back(fresh(), path).counts == {"ready": 6}
+    assert kept.client.zcard("queue:fifo:lint-fix:-") == len(ids)
+    assert kept.client.lrange("queue:pending", 0, -1) == ids

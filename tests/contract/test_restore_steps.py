@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -40,23 +40,16 @@ def lost(clocked: ClockedQueue) -> Iterator[ClockedQueue]:
     clocked.client.hset("machine:clock", mapping=kept)
 
 
-def row(job_id: str, state: str = "ready") -> str:
-    """Give a job's line of a file."""
-    job = {
-        "state": state,
-        "class": "lint-fix",
-        "cost": "-",
-        "deadline": "1900000000000",
-        "eligible": "1",
-        "admitted_at": "1",
-    }
-    return json.dumps({"kind": "job", "id": job_id, "job": job, "payload": "{}", "ledger": {}, "decision": {"fp": "f"}})
+def row(job_id: str, state: str = "ready") -> tuple[str, ...]:
+    """Give the words of a job."""
+    fixed = (job_id, "{}", "lint-fix", "-", state, "1900000000000", "1", "1", "0", "1", "4")
+    return ("job", *fixed, "admitted_at", "1", "fp", "f")
 
 
 def restored(
-    queue: ClockedQueue, *lines: str, suspect: str = "0", dry: str = "0", contract: str = ""
+    queue: ClockedQueue, *rows: tuple[str, ...], suspect: str = "0", dry: str = "0", contract: str = ""
 ) -> tuple[str, Mapping[str, int]]:
-    ((answer, counts),) = queue.store.restore([("r1", suspect, dry, contract, *lines)])
+    ((answer, counts),) = queue.store.restore([("r1", suspect, dry, contract, *chain.from_iterable(rows))])
     return answer, dict(counts)
 
 
@@ -168,11 +161,9 @@ def test_what_is_put_back_is_counted_and_what_stays_is_not(clocked: ClockedQueue
     assert restored(clocked, row("a")) == ("ok", {"kept": 1})
     assert restored(clocked, row("a"), row("c")) == ("ok", {"kept": 1, "ready": 1})
     assert clocked.client.hget("counters", "restored") == "3"
-    assert restored(clocked, json.dumps({"kind": "correction", "id": "d", "row": json.loads(row("d"))})) == (
-        "ok",
-        {"ready": 1},
-    )
-    assert clocked.state("d") == "ready"
+    refusal = ("refusal", "k", "f", "overloaded", "0", str(clocked.clock.now_ms), "")
+    assert restored(clocked, row("d"), refusal, row("e")) == ("ok", {"ready": 2, "refusal": 1})
+    assert (clocked.state("d"), clocked.client.hget("job:k", "reason")) == ("ready", "overloaded")
 
 
 def test_parts_are_put_back_only_while_that_restore_is_marked(clocked: ClockedQueue) -> None:

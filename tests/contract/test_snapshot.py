@@ -19,10 +19,11 @@ import pytest
 from sluicegate.errors import NeverStill, NoContract, SnapshotBusy
 from sluicegate.functions import function_name
 from sluicegate.job import Outcome
-from sluicegate.replies import Values
 from sluicegate.snapshot import write_snapshot
+from sluicegate.snapshot_calls import IdAndScore, Row
 from sluicegate.snapshot_file import SnapshotWriter
 from sluicegate.snapshot_reading import SnapshotReader
+from sluicegate.snapshot_records import Place
 from sluicegate.store import Store
 from sluicegate.submission import Submission
 from tests.kept import fill, jobs_of, lines_of
@@ -50,9 +51,10 @@ def test_it_holds_all_that_is_not_final_with_decisions_ledger_and_checksum(kept:
     assert header["settings_digest"] == kept.contract.digest()
     assert json.loads(header["contract"]) == json.loads(kept.contract.for_redis())
     assert int(header["epoch"]) == kept.store.observe().gate.epoch
-    assert (header["format"], header["drain_state"], header["pin"]) == (2, "drain", "operator")
+    assert (header["format"], header["drain_state"], header["pin"]) == (3, "drain", "operator")
     jobs = jobs_of(path)
-    states = [line["job"]["state"] for line in jobs.values()]
+    assert header["records"] == "v2"
+    states = [line["record"]["state"] for line in jobs.values()]
     assert {state: states.count(state) for state in set(states)} == {
         "ready": 224,
         "running": 2,
@@ -63,13 +65,12 @@ def test_it_holds_all_that_is_not_final_with_decisions_ledger_and_checksum(kept:
     of_state = {"ready": "fifo:test-patch:-", "running": "leases", "delayed": "delayed", "unknown": "unknown"}
     for state, name in of_state.items():
         scores = dict(kept.client.zrange(f"queue:{name}", 0, -1, withscores=True))
-        assert scores == {one: float(line["score"]) for one, line in jobs.items() if line["job"]["state"] == state}
+        assert scores == {one: float(line["score"]) for one, line in jobs.items() if line["record"]["state"] == state}
     for job_id, line in jobs.items():
-        assert set(line["job"].items()) <= set(kept.record(job_id).items())
-        assert (line["decision"]["job_id"], line["decision"]["accepted"]) == (job_id, "1")
+        assert line["record"] == kept.client.hgetall(f"job:{job_id}")
         assert line["payload"] == kept.client.get(f"payload:{job_id}")
-    (unknown,) = [line for line in jobs.values() if line["job"]["state"] == "unknown"]
-    assert unknown["ledger"]["fence"] == unknown["job"]["fence"]
+    (unknown,) = [line["record"] for line in jobs.values() if line["record"]["state"] == "unknown"]
+    assert unknown["intent_fence"] == unknown["fence"]
     refusals = {line["key"]: line["decision"]["reason"] for line in body if line["kind"] == "refusal"}
     assert refusals.pop("f1") == "unknown_class"
     assert set(refusals.values()) == {"admission_closed"}
@@ -91,6 +92,7 @@ class SpyingStore(Store):
 
     def __init__(self, queue: OpenQueue) -> None:
         super().__init__(queue.client, "default")
+        self.ids: list[int] = []
         self.rows: list[int] = []
         self.versions: list[int] = []
         self.calls = 0
@@ -98,13 +100,18 @@ class SpyingStore(Store):
     def between(self) -> None:
         self.calls += 1
 
-    def snapshot_rows(self, container: str) -> Iterator[list[Values]]:
+    def snapshot_ids(self, container: str) -> Iterator[list[IdAndScore]]:
+        for ids in super().snapshot_ids(container):
+            self.ids.append(len(ids))
+            yield ids
+
+    def snapshot_rows(self, container: str) -> Iterator[list[Row]]:
         for rows in super().snapshot_rows(container):
             self.rows.append(len(rows))
             self.between()
             yield rows
 
-    def snapshot_versions(self, container: str) -> Iterator[list[Values]]:
+    def snapshot_versions(self, container: str) -> Iterator[list[Place]]:
         for rows in super().snapshot_versions(container):
             self.versions.append(len(rows))
             self.between()
@@ -147,9 +154,9 @@ def test_what_moves_while_it_is_read_is_read_again_and_is_of_one_instant(kept: O
     assert written.jobs == len(jobs) == 229 - len(store.succeeded)
     assert len(store.succeeded) == 4
     assert not set(store.succeeded) & set(jobs)
-    assert {jobs[job_id]["job"]["state"] for job_id in store.running} == {"running"}
+    assert {jobs[job_id]["record"]["state"] for job_id in store.running} == {"running"}
     for job_id, line in jobs.items():
-        assert set(line["job"].items()) <= set(kept.record(job_id).items())
+        assert line["record"] == kept.client.hgetall(f"job:{job_id}")
 
 
 def test_jobs_that_never_stand_still_give_no_snapshot(kept: OpenQueue, tmp_path: Path) -> None:
@@ -194,10 +201,12 @@ def test_an_intent_that_is_recorded_meanwhile_is_one(kept: OpenQueue, tmp_path: 
 
     path = tmp_path / "snapshot.jsonl.gz"
     write_snapshot(Intending(kept), path)
-    assert jobs_of(path)[job.job_id]["ledger"]["fence"] == str(job.fence)
+    assert jobs_of(path)[job.job_id]["record"]["intent_fence"] == str(job.fence)
 
 
-def test_no_call_gives_more_than_50_records_or_125_versions(open_queue: OpenQueueFunction, tmp_path: Path) -> None:
+def test_no_more_than_500_ids_100_records_or_250_versions_are_asked_for_at_once(
+    open_queue: OpenQueueFunction, tmp_path: Path
+) -> None:
     queue = open_queue(max_pending=5000)
     # Many of one millisecond: a range that only knew scores would never get past them.
     for start in range(0, 1200, 100):
@@ -205,18 +214,18 @@ def test_no_call_gives_more_than_50_records_or_125_versions(open_queue: OpenQueu
     store = SpyingStore(queue)
     written = write_snapshot(store, tmp_path / "snapshot.jsonl.gz")
     assert written.jobs == 1200
-    assert max(store.rows) == 50
-    assert max(store.versions) == 125
+    assert (max(store.ids), max(store.rows), max(store.versions)) == (500, 100, 250)
 
 
-def test_large_payloads_make_a_call_smaller(queue: OpenQueue, tmp_path: Path) -> None:
-    for number in range(12):
+def test_large_payloads_make_fewer_be_asked_for(queue: OpenQueue, tmp_path: Path) -> None:
+    for number in range(15):
         queue.accepted(payload=json.dumps({"n": number, "text": "x" * 100_000}))
     store = SpyingStore(queue)
     path = tmp_path / "snapshot.jsonl.gz"
-    assert write_snapshot(store, path).jobs == 12
-    assert max(store.rows) == 3
-    assert {json.loads(line["payload"])["n"] for line in jobs_of(path).values()} == set(range(12))
+    assert write_snapshot(store, path).jobs == 15
+    # The first are asked for before their size is known, and the second before the first have come.
+    assert store.rows == [10, 5]
+    assert {json.loads(line["payload"])["n"] for line in jobs_of(path).values()} == set(range(15))
 
 
 def test_a_write_that_fails_leaves_neither_a_half_file_nor_the_older_one_changed(
@@ -284,7 +293,7 @@ def test_memory_grows_neither_with_the_queue_nor_with_the_file(open_queue: OpenQ
             written = tracemalloc.get_traced_memory()[1]
             tracemalloc.reset_peak()
             with SnapshotReader(path) as reader:
-                assert sum(1 for _ in reader.rows()) == last
+                assert sum(map(len, reader.rows())) == last
             return written, tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()

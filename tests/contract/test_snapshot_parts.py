@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import Any
 
@@ -49,40 +48,34 @@ def job(client: Any, job_id: str, score: int, *, size: int = 1, **more: str) -> 
     client.zadd("queue:fifo:c:-", {job_id: score})
 
 
-def rows(client: Any, command: str, width: int) -> tuple[list[str], list[list[str]]]:
-    """Give where a call would go on, and its rows."""
-    flat = worth(client, f"{FRAME} q.v = {{ '', '0', 'queue:fifo:c:-', '', '' }} return commands.{command}(q)")
-    return flat[:2], [flat[at : at + width] for at in range(2, len(flat), width)]
+def ids(client: Any, member: str = "", score: str = "") -> list[str]:
+    """Give a call's answer."""
+    q_v = f"q.v = {{ '', '0', 'queue:fifo:c:-', '{member}', '{score}' }}"
+    answer = worth(client, f"{FRAME} {q_v} return commands.snapshot_ids(q)")
+    return list(answer)
 
 
-def test_rows_are_those_of_open_jobs_and_go_on_behind_the_others_too(client: Any) -> None:
+def test_ids_are_given_with_scores_whatever_they_name_and_go_on_behind_the_last(client: Any) -> None:
     job(client, "a", 1)
-    job(client, "b", 2, state="succeeded")
-    job(client, "c", 3, canary="run")
     client.zadd("queue:fifo:c:-", {"gone": 4})
-    for command, width in (("snapshot_rows", 4), ("snapshot_versions", 3)):
-        goes_on, found = rows(client, command, width)
-        assert goes_on == ["gone", "4"]
-        assert [one[:3] for one in found] == [["a", "1", "ready:1"]]
-    row: dict[str, Any] = json.loads(rows(client, "snapshot_rows", 4)[1][0][3])
-    assert (row["id"], row["score"], row["version"], row["payload"]) == ("a", "1", "ready:1", "x")
+    assert ids(client) == ["a", "1", "gone", "4"]
+    assert ids(client, "a", "1") == ["gone", "4"]
+    assert ids(client, "gone", "4") == []
 
 
-@pytest.mark.parametrize(("size", "first"), [(131_072, 2), (131_071, 3)])
-def test_a_call_ends_with_the_payload_that_fills_it(client: Any, size: int, first: int) -> None:
-    for number in range(3):
-        job(client, f"j{number}", number, size=size)
-    goes_on, found = rows(client, "snapshot_rows", 4)
-    assert (goes_on[0], len(found)) == (f"j{first - 1}", first)
+def test_a_call_gives_500_ids(client: Any) -> None:
+    client.zadd("queue:fifo:c:-", {f"j{number:03}": 7 for number in range(501)})
+    first = ids(client)
+    assert (len(first), ids(client, *first[-2:])) == (1000, ["j500", "7"])
 
 
 def test_a_container_that_no_snapshot_has_is_an_error(client: Any) -> None:
-    error = worth(client, f"{FRAME} q.v[3] = 'queue:canary' local _, e = pcall(next_of, q, 5) return e")
+    error = worth(client, f"{FRAME} q.v[3] = 'queue:canary' local _, e = pcall(commands.snapshot_ids, q) return e")
     assert error.endswith("no container queue:canary")
 
 
 def test_an_empty_container_ends_at_once(client: Any) -> None:
-    assert rows(client, "snapshot_rows", 4) == (["", ""], [])
+    assert ids(client) == []
 
 
 def refusals(client: Any, horizon: int, after: str = "nil") -> Any:
