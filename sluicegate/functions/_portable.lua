@@ -56,14 +56,32 @@ function P.there(q, ids)
   return there
 end
 
+-- One table for all jobs of a call: each is done with before the next.
 local function enter_again(q, v, i, state)
-  local id, class, was = v[i], v[i + 2], v[i + 4]
-  J.enter(q, { id = id, state = state, class = class, cost = v[i + 3], deadline = v[i + 5], eligible = v[i + 6],
-    ready_at = v[i + 6] })
+  local id, class, was, job = v[i], v[i + 2], v[i + 4], q.entering
+  job.id, job.state, job.class, job.cost, job.deadline = id, state, class, v[i + 3], v[i + 5]
+  job.eligible, job.ready_at = v[i + 6], v[i + 6]
+  local pair = class .. ':' .. job.cost
+  if not q.known[pair] then
+    J.know_pair(q, class, job.cost)
+    q.known[pair] = true
+  end
+  J.enter(q, job)
   if state == was and (state == 'unknown' or state == 'blocked') then
     index(q, 'ZADD', q.p .. 'queue:' .. state, v[i + 7], id)
     index(q, 'ZADD', q.p .. 'queue:' .. state .. ':' .. class, v[i + 7], id)
   end
+end
+
+-- Have ready what all jobs of a call share.
+function P.begin(q)
+  q.payloads, q.known, q.entering = {}, {}, {}
+  q.fence, q.restored_at = digits(q.us), digits(q.now)
+end
+
+-- Write the payloads of all jobs that a call put back.
+function P.finish(q)
+  if #q.payloads > 0 then redis.call('MSET', unpack(q.payloads)) end
 end
 
 -- Put the job back whose words begin at v[i], under a new fence; a job that is there stays. A refusal gives way: its caller
@@ -81,14 +99,15 @@ function P.put_back(q, v, i, there, suspect, dry)
     redis.call('DEL', key)
     index(q, 'ZREM', q.p .. 'queue:refusals', id)
   end
-  redis.call('SET', J.payload_key(q, id), v[i + 1])
-  local fence = digits(math.max((tonumber(v[i + 8]) or 0) + 1, q.us))
+  local n = #q.payloads
+  q.payloads[n + 1], q.payloads[n + 2] = J.payload_key(q, id), v[i + 1]
+  local fence = q.fence
+  if v[i + 8] ~= '0' then fence = digits(math.max(tonumber(v[i + 8]) + 1, q.us)) end
   -- As long as this is its fence it has not started since: the ledger may have missed what it did after the snapshot.
   redis.call('HSET', key, 'state', state, 'class', class, 'deadline', v[i + 5], 'rev',
-    digits((tonumber(v[i + 9]) or 0) + 1), 'fence', fence, 'restored_fence', fence, 'restored_state', was, 'restored_at',
-    digits(q.now), unpack(v, i + P.JOB_WORDS, i + P.JOB_WORDS - 1 + v[i + 10]))
+    digits(v[i + 9] + 1), 'fence', fence, 'restored_fence', fence, 'restored_state', was,
+    'restored_at', q.restored_at, unpack(v, i + P.JOB_WORDS, i + P.JOB_WORDS - 1 + v[i + 10]))
   if state ~= was then redis.call('HSET', key, 'cause', 'restored') end
-  J.know_pair(q, class, v[i + 3])
   enter_again(q, v, i, state)
   return state
 end

@@ -83,7 +83,7 @@ def put_back(client: Any, state: str, job_class: str = "safe", *, suspect: bool 
 def back(client: Any, words: list[str], *, suspect: bool = False, dry: bool = False) -> str:
     v = ", ".join(f"'{word}'" for word in words)
     call = f"P.put_back(q, {{ {v} }}, 1, P.there(q, {{ '{words[0]}' }}), {str(suspect).lower()}, {str(dry).lower()})"
-    answer: str = worth(client, f"{FRAME} return {call}")
+    answer: str = worth(client, f"{FRAME} P.begin(q) local said = {call} P.finish(q) return said")
     return answer
 
 
@@ -142,7 +142,8 @@ def test_an_id_that_comes_twice_in_one_call_comes_back_once(client: Any) -> None
     words = "'x', 'first', 'safe', '-', 'ready', '5', '1', '1', '0', '1', '0'"
     calls = "P.put_back(q, v, 1, there, false, false), P.put_back(q, w, 1, there, false, false)"
     frame = f"{FRAME} local v, w, there = {{ {words} }}, {{ {words} }}, P.there(q, {{ 'x', 'x' }}) w[2] = 'second'"
-    assert worth(client, f"{frame} return {{ {calls} }}") == ["ready", "kept"]
+    said = worth(client, f"{frame} P.begin(q) local said = {{ {calls} }} P.finish(q) return said")
+    assert said == ["ready", "kept"]
     assert client.get("payload:x") == "first"
 
 
