@@ -41,9 +41,17 @@ local function settings_of(p)
   return keep(settings_kept, digest, parsed), digest
 end
 
--- A whole number as text: tostring loses digits above 2^46.
-local function digits(number)
-  return string.format('%d', number)
+-- A whole number as text: tostring loses digits above 2^46. Small ones are counts and come all the time, so they are kept.
+local digits
+do
+  local small = {}
+  digits = function(number)
+    local text = small[number]
+    if text then return text end
+    text = string.format('%d', number)
+    if type(number) == 'number' and number < 100 and number >= 0 and number % 1 == 0 then small[number] = text end
+    return text
+  end
 end
 
 local function open_call(args)
@@ -133,7 +141,8 @@ local function count_in(q, key, name, by)
 end
 
 local function count(q, name, by)
-  count_in(q, q.p .. 'counters', name, by)
+  q.counters = q.counters or q.p .. 'counters'
+  count_in(q, q.counters, name, by)
 end
 
 -- What the contract does not declare, or not any more, counts as one class: a name from outside is no key.
@@ -185,7 +194,23 @@ end
 
 -- The indexes are written at the end of a hot call, a command a key, in the order of the writes to it. Whatever reads
 -- one earlier calls write_indexes first. Other commands write at once.
+-- The first of each id in a list goes (words: 1 id 1 id …): those at its head at once, whoever stands elsewhere is looked
+-- for. It is a view for people: what somebody put there of another type must keep no other index from being written.
+local function remove_listed(key, words)
+  local wanted, heads, at_head = {}, put('LRANGE', key, 0, #words / 2 - 1), 0
+  for i = 2, #words, 2 do wanted[words[i]] = true end
+  while wanted[heads[at_head + 1] or ''] do
+    at_head = at_head + 1
+    wanted[heads[at_head]] = nil
+  end
+  if at_head > 0 then redis.call('LTRIM', key, at_head, -1) end
+  for i = 2, #words, 2 do
+    if wanted[words[i]] then redis.call('LREM', key, 1, words[i]) end
+  end
+end
+
 local function write_index(key, pending)
+  if pending.command == 'LREM' then return remove_listed(key, pending.words) end
   redis.call(pending.command, key, unpack(pending.words))
 end
 

@@ -181,14 +181,20 @@ end
 function F.count_call(q, window, kind)
   count(q, 'calls:' .. kind)
   if kind == 'cancelled' then return end
-  local key = q.p .. 'provider:' .. window .. ':' .. F.bucket(q)
+  q.provider_keys = q.provider_keys or {}
+  local key = q.provider_keys[window]
+  if not key then
+    key = q.p .. 'provider:' .. window .. ':' .. F.bucket(q)
+    q.provider_keys[window] = key
+  end
   count_in_bucket(q, key, 'calls')
   if kind == '5xx' or kind == 'timeout' then count_in_bucket(q, key, kind) end
 end
 
 -- held_ms: how long the job kept its slot, from its claim on.
 function F.count_done(q, class, service_ms, held_ms)
-  local key = q.p .. 'done:' .. F.bucket(q)
+  q.done_key = q.done_key or q.p .. 'done:' .. F.bucket(q)
+  local key = q.done_key
   count_in_bucket(q, key, 'jobs')
   count_in_bucket(q, key, 'service_ms', service_ms)
   if q.s.backlog_limit > 0 then remember_service(q, class, math.max(service_ms, held_ms)) end

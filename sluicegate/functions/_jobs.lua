@@ -33,7 +33,13 @@ end
 
 -- The job as stored, or nil; its numbers are numbers.
 function J.read(q, id)
-  local job = hash_of(J.key(q, id))
+  local flat = redis.pcall('HGETALL', J.key(q, id))
+  -- With room for what a job has in its life: a table that has to grow costs as much as a write.
+  local job = { id = id, state = nil, class = nil, cost = nil, deadline = nil, fp = nil, admitted_at = nil, rev = nil,
+    eligible = nil, attempt = nil, retries = nil, fence = nil, losses = nil, canary = nil, worker = nil, started_at = nil,
+    lease_end = nil, epoch = nil, window = nil, intent = nil, intent_worker = nil, intent_attempt = nil,
+    intent_fence = nil, ended_at = nil, cause = nil, settled = nil, also = nil, settled_in = nil }
+  for i = 1, #flat, 2 do job[flat[i]] = flat[i + 1] end -- an error has no entries
   if not job.state or job.state == 'refused' then return nil end
   job.id = id
   job.cost = job.cost or '-'
@@ -156,6 +162,25 @@ function J.list_anew(q)
   for _, job in ipairs(ready) do redis.call('RPUSH', q.p .. 'queue:pending', job.id) end
 end
 
+-- The names of the containers of a class and a cost class, made once a call; running_cost is nil without one.
+function J.keys(q, class, cost)
+  q.keys = q.keys or {}
+  local of_class = q.keys[class]
+  if not of_class then
+    of_class = {}
+    q.keys[class] = of_class
+  end
+  local keys = of_class[cost]
+  if not keys then
+    local p, pair = q.p, class .. ':' .. cost
+    keys = { listed = p .. 'queue:pending', leases = p .. 'queue:leases', fifo = p .. 'queue:fifo:' .. pair,
+      ready = p .. 'queue:ready:' .. pair, running = p .. 'running:' .. class,
+      running_cost = cost ~= '-' and p .. 'running:cost:' .. cost or nil }
+    of_class[cost] = keys
+  end
+  return keys
+end
+
 -- The containers of a state that is about to be left.
 function J.leave(q, job)
   local p, id, class = q.p, job.id, job.class
@@ -164,21 +189,22 @@ function J.leave(q, job)
       index(q, 'ZREM', p .. 'queue:canary', id)
       return
     end
-    local pair = class .. ':' .. job.cost
-    if J.keeps_list(q) then redis.call('LREM', p .. 'queue:pending', 1, id) end
-    index(q, 'ZREM', p .. 'queue:fifo:' .. pair, id)
-    index(q, 'ZREM', p .. 'queue:ready:' .. pair, id)
+    local keys = J.keys(q, class, job.cost)
+    if J.keeps_list(q) then index(q, 'LREM', keys.listed, '1', id) end
+    index(q, 'ZREM', keys.fifo, id)
+    index(q, 'ZREM', keys.ready, id)
   elseif job.state == 'delayed' then
     index(q, 'ZREM', p .. 'queue:delayed', id)
     index(q, 'ZREM', p .. 'queue:delayed:' .. class, id)
     if job.cost ~= '-' then index(q, 'ZREM', p .. 'queue:delayed:cost:' .. job.cost, id) end
   elseif job.state == 'running' then
-    index(q, 'ZREM', p .. 'queue:leases', id)
+    local keys = J.keys(q, class, job.cost)
+    index(q, 'ZREM', keys.leases, id)
     if job.canary then
       index(q, 'ZREM', p .. 'running:canary', id)
     else
-      index(q, 'ZREM', p .. 'running:' .. class, id)
-      if job.cost ~= '-' then index(q, 'ZREM', p .. 'running:cost:' .. job.cost, id) end
+      index(q, 'ZREM', keys.running, id)
+      if keys.running_cost then index(q, 'ZREM', keys.running_cost, id) end
     end
   else
     index(q, 'ZREM', p .. 'queue:' .. job.state, id)
@@ -196,22 +222,23 @@ function J.enter(q, job, head)
       index(q, 'ZADD', p .. 'queue:canary', job.eligible, id)
       return
     end
-    local pair = class .. ':' .. job.cost
-    if J.keeps_list(q) then index(q, head and 'LPUSH' or 'RPUSH', p .. 'queue:pending', id) end
-    index(q, 'ZADD', p .. 'queue:fifo:' .. pair, job.eligible, id)
-    index(q, 'ZADD', p .. 'queue:ready:' .. pair, job.deadline, id)
+    local keys = J.keys(q, class, job.cost)
+    if J.keeps_list(q) then index(q, head and 'LPUSH' or 'RPUSH', keys.listed, id) end
+    index(q, 'ZADD', keys.fifo, job.eligible, id)
+    index(q, 'ZADD', keys.ready, job.deadline, id)
   elseif job.state == 'delayed' then
     index(q, 'ZADD', p .. 'queue:delayed', job.ready_at, id)
     index(q, 'ZADD', p .. 'queue:delayed:' .. class, job.deadline, id)
     -- Pending counts delayed, for a cost class as well; without one there is no limit to count for.
     if job.cost ~= '-' then index(q, 'ZADD', p .. 'queue:delayed:cost:' .. job.cost, job.ready_at, id) end
   elseif job.state == 'running' then
-    index(q, 'ZADD', p .. 'queue:leases', job.lease_end, id)
+    local keys = J.keys(q, class, job.cost)
+    index(q, 'ZADD', keys.leases, job.lease_end, id)
     if job.canary then
       index(q, 'ZADD', p .. 'running:canary', job.lease_end, id)
     else
-      index(q, 'ZADD', p .. 'running:' .. class, job.deadline, id)
-      if job.cost ~= '-' then index(q, 'ZADD', p .. 'running:cost:' .. job.cost, job.deadline, id) end
+      index(q, 'ZADD', keys.running, job.deadline, id)
+      if keys.running_cost then index(q, 'ZADD', keys.running_cost, job.deadline, id) end
     end
   elseif not FINAL[job.state] then
     index(q, 'ZADD', p .. 'queue:' .. job.state, q.now, id)
@@ -263,23 +290,28 @@ local function put_fields(flat, job, fields)
   end
 end
 
--- Move a job to another state with these fields; job.also holds fields that its next move writes as well, and
--- job.settled_in gives the field `settled` for the state that is entered.
+-- Move a job to another state with these fields.
 function J.move(q, job, state, fields, head)
+  local flat = {}
+  put_fields(flat, job, fields)
+  J.move_with(q, job, state, flat, head)
+end
+
+-- The same with the fields as texts, `name value …`, whose values the job has already; job.also holds fields that its next
+-- move writes as well, and job.settled_in gives the field `settled` for the state that is entered.
+function J.move_with(q, job, state, flat, head)
   if not (JOB_MOVES[job.state] and JOB_MOVES[job.state][state]) then
     error('job ' .. job.id .. ' cannot move from ' .. job.state .. ' to ' .. state)
   end
   if job.state == 'unknown' then count(q, 'unknown_left') end
   J.leave(q, job)
   job.state, job.rev = state, job.rev + 1
-  local flat = { 'state', state, 'rev', digits(job.rev) }
-  put_fields(flat, job, fields)
   if job.also then put_fields(flat, job, job.also) end
   if job.settled_in then
     flat[#flat + 1], flat[#flat + 2] = 'settled', job.settled_in(state)
   end
   job.also, job.settled_in = nil, nil
-  redis.call('HSET', J.key(q, job.id), unpack(flat))
+  redis.call('HSET', J.key(q, job.id), 'state', state, 'rev', digits(job.rev), unpack(flat))
   J.enter(q, job, head)
 end
 
@@ -337,7 +369,8 @@ end
 -- End a job: succeeded, failed or expired. Every end that is not success has its line in failed:{date}.
 function J.finish(q, job, state, cause)
   local was = job.state
-  J.move(q, job, state, { ended_at = q.now, cause = cause or '' })
+  job.ended_at, job.cause = q.now, cause or ''
+  J.move_with(q, job, state, { 'cause', job.cause, 'ended_at', q.now_text or digits(q.now), nil, nil, nil, nil })
   J.retain(q, job)
   if job.canary then return end
   if state == 'expired' then

@@ -24,9 +24,16 @@ local function hand_all(q, list, jobs)
 end
 
 local function start(q, g, job, worker)
-  J.move(q, job, 'running', { fence = math.max(job.fence + 1, q.us), attempt = job.attempt + 1, worker = worker,
-    started_at = q.now, lease_end = q.now + q.s.lease_ms, epoch = digits(g.epoch),
-    window = g.window ~= '' and g.window or '0' })
+  if not q.start then
+    q.start = { us = digits(q.us), now = digits(q.now), lease_end = digits(q.now + q.s.lease_ms), epoch = digits(g.epoch),
+      window = g.window ~= '' and g.window or '0' }
+  end
+  local s, fence, attempt = q.start, math.max(job.fence + 1, q.us), job.attempt + 1
+  job.fence, job.fence_text, job.attempt, job.epoch, job.window = fence, fence == q.us and s.us or digits(fence), attempt,
+    s.epoch, s.window
+  job.lease_end = s.lease_end
+  J.move_with(q, job, 'running', { 'lease_end', s.lease_end, 'started_at', s.now, 'window', s.window, 'attempt',
+    digits(attempt), 'epoch', s.epoch, 'worker', worker, 'fence', job.fence_text })
 end
 
 -- How many more may run: of a class, of a cost class; counted once a call, then kept.
@@ -37,7 +44,7 @@ local function room(q, key, limit)
 end
 
 local function full(q, pair)
-  return room(q, q.p .. 'running:' .. pair.class, q.s.classes[pair.class]) <= 0
+  return room(q, J.keys(q, pair.class, pair.cost).running, q.s.classes[pair.class]) <= 0
     or room(q, q.p .. 'running:cost:' .. pair.cost, q.s.cost_classes[pair.cost]) <= 0
 end
 
@@ -146,7 +153,7 @@ end
 
 local function remember(q, g, worker, request, version, jobs)
   local claimed, key = {}, q.p .. 'worker:' .. worker
-  for i, job in ipairs(jobs) do claimed[i] = job.id .. '=' .. digits(job.fence) end
+  for i, job in ipairs(jobs) do claimed[i] = job.id .. '=' .. job.fence_text end
   redis.call('HSET', key, 'epoch', digits(g.epoch), 'request', request, 'claimed', table.concat(claimed, ' '), 'seen',
     digits(q.now), 'version', version or '', 'drain_state', G.effective(g))
   redis.call('PEXPIRE', key, 60000)

@@ -11,13 +11,15 @@ local REQUESTS_KEPT = 8
 
 -- What the same request was answered, or nil.
 local function answer_before(lines, request)
-  for answer, known in string.gmatch(lines or '', '(%S+) ([^\n]*)') do
+  if not lines then return nil end
+  for answer, known in string.gmatch(lines, '(%S+) ([^\n]*)') do
     if known == request then return answer end
   end
   return nil
 end
 
 local function with_request(lines, answer, request)
+  if not lines then return answer .. ' ' .. request end
   local kept = { answer .. ' ' .. request }
   for line in string.gmatch(lines or '', '[^\n]+') do
     if #kept < REQUESTS_KEPT then kept[#kept + 1] = line end
@@ -167,6 +169,7 @@ end
 
 function commands.settle(q)
   local v, list = q.v, {}
+  q.now_text = digits(q.now)
   for i = 4, #v, SETTLE_FIELDS do
     local s = { worker = v[3], id = v[i], fence = v[i + 1], request = v[i + 2], outcome = v[i + 3],
       delay = tonumber(v[i + 4]) or 0, kind = none(v[i + 5]), latency = tonumber(v[i + 6]), cause = none(v[i + 7]),

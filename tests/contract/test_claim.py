@@ -25,6 +25,21 @@ def test_the_oldest_job_comes_first_whatever_its_class(queue: OpenQueue) -> None
     assert [job.job_id for job in queue.claim(slots=4).jobs] == ids
 
 
+def test_the_list_for_people_loses_what_was_claimed_at_its_head_or_anywhere(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(dispatch="edf")
+    ids = [queue.accepted(deadline_s=seconds) for seconds in (30, 31, 50, 32, 51, 33)]
+    assert len(queue.claim(slots=4).jobs) == 4
+    assert queue.client.lrange("queue:pending", 0, -1) == [ids[2], ids[4]]
+
+
+def test_a_list_for_people_that_is_none_any_more_keeps_nobody_from_working(queue: OpenQueue) -> None:
+    job_id = queue.accepted()
+    queue.client.set("queue:pending", "garbage")
+    assert queue.claimed().job_id == job_id
+    assert queue.client.zrange("queue:leases", 0, -1) == [job_id]
+    assert queue.client.exists("queue:pending", "queue:fifo:lint-fix:-", "queue:ready:lint-fix:-") == 0
+
+
 def test_a_claim_hands_over_all_that_a_call_needs(queue: OpenQueue) -> None:
     job_id = queue.accepted("browse", payload='{"url":1}', idempotency_key="k1")
     claimed = queue.claim()
