@@ -10,7 +10,7 @@ import signal
 import sys
 
 from bench.ticks import tick
-from sluicegate import logs
+from sluicegate import event_loop, logs
 from sluicegate.job import Call, CallKind, Job
 from sluicegate.settings import WorkerSettings
 from sluicegate.store import Store
@@ -33,4 +33,4 @@ async def work(url: str, slots: int) -> None:
 
 if __name__ == "__main__":
     logs.configure()
-    asyncio.run(work(sys.argv[1], int(sys.argv[2])))
+    event_loop.run(work(sys.argv[1], int(sys.argv[2])))

@@ -8,9 +8,9 @@ import signal
 import sys
 from typing import Annotated
 
-import structlog
 import typer
 
+from sluicegate import event_loop, logs
 from sluicegate.console import Queue, RedisUrl, SettingsFile, command_line, settings_of
 from sluicegate.provider_call import ProviderCall
 from sluicegate.settings import Settings
@@ -49,8 +49,8 @@ def run(
     """
     flags = {"provider_url": provider_url, "worker.max_inflight": max_inflight}
     in_force = settings_of(settings, redis_url, queue, flags)
-    log_to_stdout()
-    asyncio.run(_work(in_force, worker_id))
+    logs.json_lines(logging.INFO, sys.stdout)
+    event_loop.run(_work(in_force, worker_id))
 
 
 async def _work(settings: Settings, worker_id: str | None) -> None:
@@ -64,18 +64,3 @@ async def _work(settings: Settings, worker_id: str | None) -> None:
             await worker.run()
     finally:
         store.close()
-
-
-def log_to_stdout() -> None:
-    """Write events as JSON lines, each flushed: whoever reads a pipe must see them when they happen."""
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.WriteLoggerFactory(sys.stdout),
-        cache_logger_on_first_use=True,
-    )

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
+import time
+from datetime import UTC, datetime
+from functools import lru_cache
 from typing import TextIO
 
 import structlog
@@ -15,17 +19,51 @@ from sluicegate.printable import printable
 def configure(level: int = logging.INFO, stream: TextIO | None = None) -> None:
     """Log events of `level` and above to `stream` (stderr without one); stdout stays for what was asked for."""
     stream = stream or sys.stderr
-    rendered = [_printed, structlog.dev.ConsoleRenderer()] if stream.isatty() else [structlog.processors.JSONRenderer()]
+    if not stream.isatty():
+        json_lines(level, stream)
+        return
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
-            *rendered,
+            _printed,
+            structlog.dev.ConsoleRenderer(),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(stream),
     )
+
+
+def json_lines(level: int, stream: TextIO) -> None:
+    """Log events of `level` and above as JSON lines, each flushed: whoever reads must see them when they happen."""
+    structlog.configure(
+        processors=[_json_line],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.WriteLoggerFactory(stream),
+    )
+
+
+# What JSON has no word for is said as Python shows it.
+_encoded = json.JSONEncoder(default=repr).encode
+
+
+def _json_line(logger: WrappedLogger, name: str, event: EventDict) -> str:
+    """Do what four processors of structlog do, in less time: level, time in UTC, trace, JSON.
+
+    A worker writes a line for each call, which is a good part of what a short job costs it.
+    """
+    event = structlog.processors.add_log_level(logger, name, event)
+    seconds, ns = divmod(time.time_ns(), 1_000_000_000)
+    event["timestamp"] = f"{_to_the_second(seconds)}.{ns // 1000:06d}Z"
+    if "exc_info" in event:
+        event = structlog.processors.format_exc_info(logger, name, event)
+    return _encoded(event)
+
+
+@lru_cache(maxsize=1)
+def _to_the_second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def _printed(_logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:

@@ -13,6 +13,7 @@ from typing import Any, Self
 import structlog
 from structlog.typing import FilteringBoundLogger
 
+from sluicegate import event_loop
 from sluicegate.provider_call import Handler, ProviderCall
 from sluicegate.settings import WorkerSettings
 from sluicegate.store import Store
@@ -76,7 +77,7 @@ class RunningWorker:
 
     def _run(self) -> None:
         try:
-            asyncio.run(self._work())
+            event_loop.run(self._work())
         except BaseException as error:  # noqa: BLE001 (raised again where the test can see it)
             self._failure = error
             self._started.set()

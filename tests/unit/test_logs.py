@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 import structlog
@@ -51,3 +53,29 @@ def test_a_program_gets_texts_as_they_are() -> None:
     logs.configure(stream=stream)
     structlog.get_logger("a").warning("looked", alert=NAME)
     assert json.loads(stream.getvalue())["alert"] == NAME
+
+
+def test_a_line_says_what_level_and_when_in_utc_after_what_was_said_and_a_trace_where_there_is_one() -> None:
+    stream = io.StringIO()
+    logs.configure(stream=stream)
+    log = structlog.get_logger("a").bind(worker_id="w1")
+    before = datetime.now(UTC)
+    log.warn("looked", number=0.5, of=frozenset({1}))
+    try:
+        raise ValueError("odd")
+    except ValueError:
+        log.exception("turn_failed")
+    looked, failed = (json.loads(line) for line in stream.getvalue().splitlines())
+    assert list(looked) == ["worker_id", "number", "of", "event", "level", "timestamp"]
+    assert [looked["level"], failed["level"], looked["of"]] == ["warning", "error", "frozenset({1})"]
+    assert before <= datetime.fromisoformat(looked["timestamp"]) <= datetime.now(UTC)
+    assert looked["timestamp"].endswith("Z")
+    assert 'raise ValueError("odd")' in failed["exception"]
+    assert "exc_info" not in failed
+
+
+def test_less_than_was_asked_for_is_not_said() -> None:
+    stream = io.StringIO()
+    logs.configure(logging.ERROR, stream)
+    structlog.get_logger("a").warning("looked")
+    assert stream.getvalue() == ""
