@@ -33,7 +33,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "a job stays in the deadline index of its pair",
-        "    index(q, 'ZREM', p .. 'queue:ready:' .. pair, id)\n",
+        "    index(q, 'ZREM', keys.ready, id)\n",
         "",
     ),
     Fault(
