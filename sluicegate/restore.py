@@ -24,6 +24,7 @@ from sluicegate.store import Store
 _ROWS_A_CALL = 100
 _BYTES_A_CALL = 131_072
 
+_DELAYED = JobState.DELAYED.value
 # What the server gives a job that comes back.
 _GIVEN_ANEW = frozenset({"worker", "restored_fence", "restored_state", "restored_at"})
 
@@ -149,14 +150,18 @@ def _job_words(row: JobLine) -> list[str]:
     """Give a job's words (see _portable.lua); the record is taken apart."""
     record = row.record
     take = record.pop
-    job_class, cost, state, deadline = take("class"), record.get("cost", "-"), take("state"), take("deadline")
-    place = record["ready_at"] if state == JobState.DELAYED else record.get("eligible") or record["admitted_at"]
-    fence, rev = take("fence", "0"), take("rev", "1")
-    for name in _GIVEN_ANEW & record.keys():
-        del record[name]
-    rest = chain.from_iterable(record.items())
-    fixed = (row.id, row.payload, job_class, cost, state, deadline, place, row.score, fence, rev, str(2 * len(record)))
-    return ["job", *fixed, *rest]
+    state = take("state")
+    place = record["ready_at"] if state == _DELAYED else record.get("eligible") or record["admitted_at"]
+    cost = record.get("cost", "-")
+    words = ["job", row.id, row.payload, take("class"), cost, state, take("deadline"), place, row.score]
+    words += (take("fence", "0"), take("rev", "1"))
+    if not _GIVEN_ANEW.isdisjoint(record):
+        for name in _GIVEN_ANEW & record.keys():
+            del record[name]
+    words.append(str(2 * len(record)))
+    for field in record.items():
+        words += field
+    return words
 
 
 def _refusal_words(row: Refusal) -> list[str]:

@@ -19,6 +19,10 @@ _VERSIONS = 250
 _UNDER_WAY = 2
 
 Part = TypeVar("Part")
+# What nearly all jobs have that wait: they have not moved since they came.
+_FIRST = ["ready", None, None, None, None]
+_FIRST_VERSION = version_of(*_FIRST)
+
 IdAndScore = tuple[str, str]
 # A line with the version of what it holds.
 Row = tuple[JobLine, str]
@@ -84,7 +88,9 @@ class SnapshotCalls(Calls):
 
         for places, answers in self._read_many(parts(), self._versions_asked, len):
             # None is a key of another type.
-            versions = [version_of(*values) if values else "" for values in answers]
+            versions = [
+                _FIRST_VERSION if values == _FIRST else version_of(*values) if values else "" for values in answers
+            ]
             yield [(*place, version) for place, version in zip(places, versions, strict=True) if version]
 
     def _records_asked(self, places: Sequence[IdAndScore]) -> bytes:
@@ -165,8 +171,8 @@ def _rows(places: Iterable[IdAndScore], answers: Sequence[Any]) -> list[Row]:
     rows = []
     for (job_id, score), record, payload in zip(places, answers[::2], answers[1::2], strict=True):
         if record:
-            # Under RESP 3 a hash is a mapping already.
-            fields = record if record.__class__ is dict else dict(zip(record[::2], record[1::2], strict=True))
+            words = iter(record)
+            fields = dict(zip(words, words, strict=True))
             version = version_in(fields)
             if version:
                 rows.append((JobLine(job_id, score, fields, payload or ""), version))

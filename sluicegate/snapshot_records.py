@@ -18,6 +18,8 @@ Place = tuple[str, str, str]
 
 # What a version is made of, and what says whether a job travels at all.
 VERSION_FIELDS = ("state", "rev", "fence", "intent_fence", "canary")
+# Plain texts: to look a member up, and to compare with it, takes longer than all the rest of a version.
+_READY, _RUNNING = JobState.READY.value, JobState.RUNNING.value
 _NONE_OF_OURS = frozenset({None, "", "refused", *(state.value for state in FINAL_STATES)})
 _CONTAINERS = {
     JobState.DELAYED.value: "queue:delayed",
@@ -78,7 +80,7 @@ def version_of(
     """
     if state in _NONE_OF_OURS or canary:
         return ""
-    if state == JobState.RUNNING:
+    if state == _RUNNING:
         return f"running:{fence or ''}:{intent_fence or ''}"
     return f"{state}:{rev or '1'}"
 
@@ -86,11 +88,13 @@ def version_of(
 def version_in(record: Record) -> str:
     """Give the version that a record has."""
     get = record.get
+    if get("state") == _READY and "canary" not in record:
+        return f"ready:{get('rev') or '1'}"
     return version_of(get("state"), get("rev"), get("fence"), get("intent_fence"), get("canary"))
 
 
 def container_of(record: Record) -> str | None:
     """Name the sorted set that an open job stands in, without the queue's prefix; None for any other."""
-    if record.get("state") == JobState.READY:
+    if record.get("state") == _READY:
         return f"queue:fifo:{record.get('class', '')}:{record.get('cost', '-')}"
     return _CONTAINERS.get(record.get("state", ""))
