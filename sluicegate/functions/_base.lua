@@ -25,13 +25,29 @@ local function keep(kept, key, value)
   return value
 end
 
+-- What is known of a queue from its last call on; none of it counts before it was compared with what is stored.
+local queues_kept = { by = {}, n = 0 }
+
+local function keys_of(p)
+  return setmetatable({}, { __index = function(keys, name)
+    keys[name] = p .. name
+    return keys[name]
+  end })
+end
+
+-- keys gives the full name of a key of the queue that is there once.
+local function known_of(q)
+  if not q.known then q.known = queues_kept.by[q.p] or keep(queues_kept, q.p, { keys = keys_of(q.p) }) end
+  return q.known
+end
+
 local settings_kept = { by = {}, n = 0 }
 
 -- The settings, parsed, and their digest.
 local function settings_of(p)
   local digest = redis.pcall('HGET', p .. 'queue:settings', 'digest')
-  if type(digest) ~= 'string' then return nil end
   if settings_kept.by[digest] then return settings_kept.by[digest], digest end
+  if type(digest) ~= 'string' then return nil end
   local text = redis.call('HGET', p .. 'queue:settings', 'contract')
   local whole, parsed = pcall(cjson.decode, text or '')
   if not whole or type(parsed) ~= 'table' then return nil end
@@ -131,7 +147,13 @@ local function none(value)
 end
 
 -- Counters are added up within a call and written at its end: a batch costs one command a counter.
+-- Where the call has none to add up, they are written at once. A counter that somebody overwrote must not keep a gate from
+-- closing.
 local function count_in(q, key, name, by)
+  if not q.counted then
+    redis.pcall('HINCRBY', key, name, by or '1')
+    return
+  end
   local counted = q.counted[key]
   if not counted then
     q.counted[key] = { [name] = by or 1 }
@@ -152,8 +174,8 @@ local function count_class(q, class, name, by)
   count_in(q, q.p .. 'counters:' .. (q.s.classes[class] and class or OTHER), name, by)
 end
 
--- Write what was counted. A counter that somebody overwrote must not keep a gate from closing.
 local function write_counts(q)
+  if not q.counted or not next(q.counted) then return end
   for key, counted in pairs(q.counted) do
     for name, by in pairs(counted) do redis.pcall('HINCRBY', key, name, digits(by)) end
     if q.lifetimes[key] then redis.call('PEXPIRE', key, digits(q.lifetimes[key])) end
@@ -172,9 +194,11 @@ local function write_wake(q)
     redis.call('DEL', key)
     waiting = 0
   end
-  local tokens = {}
-  for i = 1, math.min(q.woken, WAKE_TOKENS - waiting) do tokens[i] = '1' end
-  if #tokens > 0 then redis.call('LPUSH', key, unpack(tokens)) end
+  if waiting < WAKE_TOKENS then
+    local tokens = {}
+    for i = 1, math.min(q.woken, WAKE_TOKENS - waiting) do tokens[i] = '1' end
+    redis.call('LPUSH', key, unpack(tokens))
+  end
   q.woken = 0
 end
 
@@ -215,7 +239,7 @@ local function write_index(key, pending)
 end
 
 local function write_indexes(q)
-  if not q.gathered then return end
+  if not q.gathered or not next(q.gathered) then return end
   for key, pending in pairs(q.gathered) do write_index(key, pending) end
   q.gathered = {}
 end

@@ -61,7 +61,7 @@ local records_kept = { by = {}, n = 0 }
 
 -- { dump, parsed, shown }: shown lets a table without a field of its own give the record's.
 local function record_of(q)
-  local key = q.p .. 'control:gate'
+  local key = known_of(q).keys['control:gate']
   local dump, known = redis.pcall('DUMP', key), records_kept.by[key]
   if dump and known and known.dump == dump then return known end
   local flat = redis.pcall('HGETALL', key)
@@ -121,10 +121,10 @@ function G.read(q)
   return g
 end
 
--- The same for commands that decide by the gate and never write it: the record is not copied.
+-- The same for commands that decide by the gate and never write it: the record is not copied. Gives the record as well.
 function G.glance(q)
   local g, record = read_gate(q)
-  return setmetatable(g, record.shown)
+  return setmetatable(g, record.shown), record
 end
 
 -- Make damaged records whole again; the values are what could still be read. Only a named person asks for it.
@@ -181,6 +181,34 @@ end
 function G.admitted_percent(q, g)
   if not G.readable(g) or G.effective(g) ~= 'admit' or G.silent(q, g) then return 0 end
   return g.ramp or 100
+end
+
+-- What the gate was judged to say, with the words it was judged by; of one that can't be read nothing is kept.
+local function judge(q, known)
+  local g, record = G.glance(q)
+  known.judged = nil
+  local judged = { record = record, epoch = g.epoch, epoch_text = digits(g.epoch), state = g.raw_state,
+    admission = g.raw_admission, seen = g.seen, seen_text = nil, closed = G.effective(g) ~= 'admit', ramp = g.ramp }
+  if G.readable(g) then known.judged = judged end
+  return judged
+end
+
+-- Why the gate lets nobody in, or nil; the share that a ramp lets in, in percent, or nil; and the epoch as text. As G.glance
+-- reads it: what was judged by the same words is not judged again.
+function G.admission(q)
+  local known = known_of(q)
+  local keys, judged = known.keys, known.judged
+  local texts = redis.call('MGET', keys['control:epoch'], keys['drain_state'], keys['admission'], keys['control:seen'])
+  if not judged or texts[1] ~= judged.epoch_text or texts[2] ~= judged.state or texts[3] ~= judged.admission
+    or q.seen > judged.epoch or record_of(q) ~= judged.record
+    or (redis.call('EXISTS', keys['control:duplicates']) ~= 0 and not read_duplicates(q, {})) then
+    judged = judge(q, known)
+  elseif texts[4] ~= judged.seen_text then
+    judged.seen_text, judged.seen = texts[4], whole_number(texts[4]) or 0
+  end
+  if judged.closed then return 'admission_closed', nil, judged.epoch_text end
+  if G.silent(q, judged) then return 'controller_silent', nil, judged.epoch_text end
+  return nil, judged.ramp, judged.epoch_text
 end
 
 function G.save(q, g)

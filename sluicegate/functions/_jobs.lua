@@ -94,19 +94,39 @@ local function pairs_found(q)
   return names
 end
 
--- Every pair of class and cost class that a job was ever admitted under: what index there may be.
-function J.pairs(q)
-  if q.pairs then return q.pairs end
-  q.pairs = {}
+-- Every pair of class and cost class that a job was ever admitted under: what index there may be. All calls share what
+-- this gives as long as the names stay the same, so nobody may change it.
+function J.shared_pairs(q)
+  if q.shared_pairs then return q.shared_pairs end
   local names = rows_of('SMEMBERS', q.p .. 'queue:pairs')
+  local known, text = known_of(q), table.concat(names, ' ')
   if #names == 0 then
     names, q.pairs_lost = pairs_found(q), true
+  elseif known.pairs_text == text then
+    q.shared_pairs = known.pairs
+    return known.pairs
   end
+  local found = { all = {}, by_name = {} }
   -- In one order on every server: among heads of the same age the first counts.
   table.sort(names)
   for _, name in ipairs(names) do
     local class, cost = string.match(name, '^([^:]+):([^:]+)$')
-    if class then q.pairs[#q.pairs + 1] = { name = name, class = class, cost = cost } end
+    if class then
+      found.by_name[name] = { name = name, class = class, cost = cost, fifo = q.p .. 'queue:fifo:' .. name }
+      found.all[#found.all + 1] = found.by_name[name]
+    end
+  end
+  if not q.pairs_lost then known.pairs_text, known.pairs = text, found end
+  q.shared_pairs = found
+  return found
+end
+
+-- The same, for this call alone to keep what it finds with each.
+function J.pairs(q)
+  if q.pairs then return q.pairs end
+  q.pairs = {}
+  for i, pair in ipairs(J.shared_pairs(q).all) do
+    q.pairs[i] = { name = pair.name, class = pair.class, cost = pair.cost }
   end
   return q.pairs
 end
@@ -124,15 +144,14 @@ function J.classes(q)
 end
 
 function J.know_pair(q, class, cost)
-  local name, known = class .. ':' .. cost, false
-  for _, pair in ipairs(J.pairs(q)) do
-    if q.pairs_lost then put('SADD', q.p .. 'queue:pairs', pair.name) end
-    known = known or pair.name == name
+  local name, found = class .. ':' .. cost, J.shared_pairs(q)
+  if q.pairs_lost then
+    for _, pair in ipairs(found.all) do put('SADD', q.p .. 'queue:pairs', pair.name) end
+    q.pairs_lost = false
   end
-  q.pairs_lost = false
-  if known then return end
+  if found.by_name[name] then return end
   put('SADD', q.p .. 'queue:pairs', name)
-  q.pairs[#q.pairs + 1] = { name = name, class = class, cost = cost }
+  q.shared_pairs, q.pairs = nil, nil -- read again
 end
 
 -- Removal from a list is O(N): the head is near in admission order, and anywhere by deadline.

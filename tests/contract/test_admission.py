@@ -8,6 +8,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -19,6 +20,7 @@ from sluicegate.errors import StoreRejected, StoreUnavailable, UsageError
 from sluicegate.job import CallKind, Outcome
 from sluicegate.producer import Deferred, Producer
 from sluicegate.store import Store
+from sluicegate.submission import Submission
 from tests.lossy import LossyRelay, connected
 from tests.queues import ClockedQueue, OpenQueue, OpenQueueFunction, contract_of, wait_until
 from tests.servers import MakeServer
@@ -424,3 +426,68 @@ def test_no_caller_leaves_the_cost_class_of_its_class(open_queue: OpenQueueFunct
     queue.accepted("browse")
     assert queue.submit("browse").reason == "browser_limit"
     assert queue.submit("browse", cost_class="-").reason == "unknown_class"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("SET", "drain_state", "drain"),
+        ("SET", "admission", "closed"),
+        ("HDEL", "control:gate", "since"),
+        ("HDEL", "control:gate", "drain_state"),
+        ("HSET", "control:gate", "pin", "nonsense"),
+        ("HSET", "control:duplicates", "confirmed", "many"),
+        ("SET", "control:duplicates", "of another type"),
+        ("DEL", "control:epoch"),
+        ("SET", "control:epoch", "1"),
+        ("DEL", "control:seen"),
+        ("DEL", "queue:settings"),
+    ],
+    ids=" ".join,
+)
+def test_what_was_known_of_an_open_gate_lets_nobody_in_once_it_is_another(
+    queue: OpenQueue, words: tuple[str, ...]
+) -> None:
+    assert queue.submit().accepted
+    assert queue.submit().accepted
+    queue.client.execute_command(*words)
+    assert queue.submit().reason in ("admission_closed", "controller_silent")
+    batch = [queue.producer.prepare("lint-fix", "{}") for _ in range(2)]
+    assert not any(decision.accepted for decision in queue.producer.submit_many(batch))
+
+
+def test_a_batch_stores_what_single_calls_store(queue: OpenQueue) -> None:
+    wished: list[tuple[str, dict[str, Any]]] = [
+        ("lint-fix", {}), ("lint-fix", {}), ("lint-fix", {"deadline_s": 50}), ("lint-fix", {}), ("browse", {}),
+        ("browse", {}), ("lint-fix", {"cost_class": "browser"}), ("lint-fix", {}),
+    ]  # fmt: skip
+
+    def submissions(start: str) -> list[Submission]:
+        return [
+            queue.producer.prepare(name, f"{number}", idempotency_key=f"{start}{number}", **fields)
+            for number, (name, fields) in enumerate(wished)
+        ]
+
+    def stored(key: str) -> tuple[object, ...]:
+        record = queue.client.hgetall(f"job:{key}")
+        admitted_at, deadline = int(record.pop("admitted_at")), int(record.pop("deadline"))
+        pair = f"{record['class']}:{record.get('cost', '-')}"
+        scores = (queue.client.zscore(f"queue:fifo:{pair}", key), queue.client.zscore(f"queue:ready:{pair}", key))
+        assert scores == (admitted_at, deadline)
+        return record, deadline - admitted_at, queue.client.get(f"payload:{key}")
+
+    assert all(decision.accepted for decision in queue.producer.submit_many(submissions("b")))
+    for one in submissions("s"):
+        assert queue.store.admit((one.words(),))[0].accepted
+    count = len(wished)
+    assert [stored(f"b{n}") for n in range(count)] == [stored(f"s{n}") for n in range(count)]
+    assert queue.client.lrange("queue:pending", 0, -1) == [f"{start}{n}" for start in "bs" for n in range(count)]
+    assert queue.counters()["admitted"] == 2 * count
+
+
+def test_a_new_contract_counts_from_the_next_submission_on(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue()
+    assert queue.submit("browse").accepted
+    changed = contract_of(classes={"browse": {"deadline_s": 60, "max_pending": 1}})
+    queue.store.apply_settings(changed.for_redis(), changed.digest(), "alice", "fewer")
+    assert queue.submit("browse").reason == "browse_limit"

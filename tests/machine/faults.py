@@ -86,8 +86,8 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "the pending limit forgets the delayed",
-        "local pending = load.ready + load.delayed",
-        "local pending = load.ready",
+        "local room = s.max_pending - load.ready - load.delayed",
+        "local room = s.max_pending - load.ready",
         hidden=True,
     ),
     Fault(
