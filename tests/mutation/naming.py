@@ -9,9 +9,11 @@ import re
 import pytest
 
 # What asks the library's source itself (tests/function_values.py, tests/run_frame.py).
-_ASKS = {"value_of", "worth", "asked"}
+_ASKS = {"value_of", "worth", "worth_counted", "asked"}
 # What is called, what pcall is given, and what is of one of the library's tables.
 _CALLED = re.compile(r"\b[A-Za-z_]\w*\.\w+|(?<=pcall\()\w+|\b\w+(?=\()")
+# A table whose function a helper is told by its word.
+_TOLD = re.compile(r"\b([A-Z])\.\{")
 
 
 def digest_of(item: pytest.Item) -> str:
@@ -32,6 +34,7 @@ def functions_named(item: pytest.Item) -> set[str]:
     source = inspect.getsource(item.function)
     helpers = [module[word] for word in set(re.findall(r"\w+", source)) if inspect.isfunction(module.get(word))]
     whole = "\n".join([source, *map(inspect.getsource, helpers)])
-    # A command, and an effect of a run's step, is often the word that a helper is given.
+    # A command, an effect of a run's step, and a function of a table are often the word that a helper is given.
     words = re.findall(r'"(\w+)"', whole)
-    return {*_CALLED.findall(whole), *(f"{table}.{word}" for word in words for table in ("commands", "effects"))}
+    tables = {"commands", "effects", *_TOLD.findall(whole)}
+    return {*_CALLED.findall(whole), *(f"{table}.{word}" for word in words for table in tables)}
