@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +20,9 @@ from sluicegate.console import opened
 from sluicegate.errors import SluicegateError, StoreRejected, StoreUnavailable, UsageError
 from sluicegate.job import Call, CallKind, Job
 from sluicegate.producer import Producer
+from sluicegate.restore import Wish, restore
 from sluicegate.settings import Settings, WorkerSettings, default_settings
+from sluicegate.snapshot import write_snapshot
 from sluicegate.store import Store
 from sluicegate.worker import Worker
 from tests.queues import open_with, wait_until
@@ -93,6 +96,22 @@ def test_a_worker_a_producer_and_the_controller_s_calls_reach_the_queue(store: S
     leading, fence = store.lead("ada's controller")
     assert leading
     assert store.tick(fence).counters["met"] == 1
+
+
+def test_a_queue_is_written_down_and_put_back_whichever_node_is_asked_first(
+    store: Store, nodes: Nodes, tmp_path: Path
+) -> None:
+    jobs = {submitted(store) for _ in range(3)}
+    assert write_snapshot(store, tmp_path / "s.jsonl.gz").jobs == 3
+    nodes.empty()
+    for first in range(3):
+        addresses = [*nodes.addresses[first:], *nodes.addresses[:first]]
+        fresh = Store.of(settings_of(nodes, redis={"cluster_nodes": addresses}))
+        result = restore(fresh, Wish(tmp_path / "s.jsonl.gz", "bob", "the cluster was lost"))
+        assert result.counts == ({"kept": 3} if first else {"ready": 3})
+        assert set(fresh.list_jobs("ready")) == jobs
+        assert write_snapshot(fresh, tmp_path / "again.jsonl.gz").jobs == 3
+        fresh.close()
 
 
 def test_a_run_is_opened_within_limits_that_lie_on_another_node(store: Store, nodes: Nodes) -> None:
