@@ -23,8 +23,8 @@ class Fault:
 FAULTS: tuple[Fault, ...] = (
     Fault(
         "a job that ran is ready again after a restore",
-        "if job.state == 'running' then return 'unknown' end",
-        "if job.state == 'running' then return 'ready' end",
+        "if state == 'running' then return 'unknown' end",
+        "if state == 'running' then return 'ready' end",
     ),
     Fault(
         "an old fence may settle",
@@ -109,8 +109,8 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "a restored job keeps its fence",
-        "local fence = digits(math.max((tonumber(job.fence) or 0) + 1, q.us))",
-        "local fence = digits(tonumber(job.fence) or 0)",
+        "if v[i + 8] ~= '0' then fence = digits(math.max(tonumber(v[i + 8]) + 1, q.us)) end",
+        "fence = v[i + 8]",
     ),
     Fault(
         "a contract stays in force that was replaced",
