@@ -238,10 +238,16 @@ local function write_index(key, pending)
   redis.call(pending.command, key, unpack(pending.words))
 end
 
+-- Each by itself: one that somebody wrote over must not keep the others from being written.
 local function write_indexes(q)
   if not q.gathered or not next(q.gathered) then return end
-  for key, pending in pairs(q.gathered) do write_index(key, pending) end
+  local gathered, why = q.gathered, nil
   q.gathered = {}
+  for key, pending in pairs(gathered) do
+    local whole, said = pcall(write_index, key, pending)
+    if not whole then why = said end
+  end
+  if why then return error(why) end
 end
 
 local function index(q, command, key, first, second)
@@ -280,7 +286,12 @@ end
 local function answer_list(command, args)
   local q = open_call(args)
   q.gathered = {}
-  local list = command(q)
+  local whole, list = pcall(command, q)
+  if not whole then
+    -- What it has moved until then is where its record says: nobody would look for it elsewhere.
+    pcall(write_indexes, q)
+    return error(list)
+  end
   close_call(q)
   return list
 end

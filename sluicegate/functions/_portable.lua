@@ -62,9 +62,9 @@ local function enter_again(q, v, i, state)
   job.id, job.state, job.class, job.cost, job.deadline = id, state, class, v[i + 3], v[i + 5]
   job.eligible, job.ready_at = v[i + 6], v[i + 6]
   local pair = class .. ':' .. job.cost
-  if not q.known[pair] then
+  if not q.pairs_met[pair] then
     J.know_pair(q, class, job.cost)
-    q.known[pair] = true
+    q.pairs_met[pair] = true
   end
   J.enter(q, job)
   if state == was and (state == 'unknown' or state == 'blocked') then
@@ -75,13 +75,22 @@ end
 
 -- Have ready what all jobs of a call share.
 function P.begin(q)
-  q.payloads, q.known, q.entering = {}, {}, {}
+  q.pairs_met, q.entering = {}, {}
   q.fence, q.restored_at = digits(q.us), digits(q.now)
 end
 
--- Write the payloads of all jobs that a call put back.
-function P.finish(q)
-  if #q.payloads > 0 then redis.call('MSET', unpack(q.payloads)) end
+-- Write the payloads of the jobs that come back, before their records: whatever ends the call, no job is there without its
+-- payload, for the same restore again would take it for one that needs nothing.
+function P.put_payloads_back(q, v, starts, there)
+  local words, met = {}, {}
+  for _, i in ipairs(starts) do
+    local id = v[i + 1]
+    if v[i] == 'job' and there[id] ~= 'kept' and not met[id] then
+      met[id] = true
+      words[#words + 1], words[#words + 2] = J.payload_key(q, id), v[i + 2]
+    end
+  end
+  if #words > 0 then redis.call('MSET', unpack(words)) end
 end
 
 -- Put the job back whose words begin at v[i], under a new fence; a job that is there stays. A refusal gives way: its caller
@@ -99,8 +108,6 @@ function P.put_back(q, v, i, there, suspect, dry)
     redis.call('DEL', key)
     index(q, 'ZREM', q.p .. 'queue:refusals', id)
   end
-  local n = #q.payloads
-  q.payloads[n + 1], q.payloads[n + 2] = J.payload_key(q, id), v[i + 1]
   local fence = q.fence
   if v[i + 8] ~= '0' then fence = digits(math.max(tonumber(v[i + 8]) + 1, q.us)) end
   -- As long as this is its fence it has not started since: the ledger may have missed what it did after the snapshot.

@@ -175,17 +175,18 @@ local function write_fresh(q, a)
     count_class(q, kind.class, 'admitted', fresh.n)
   end
   redis.call('MSET', unpack(a.payloads))
-  if J.keeps_list(q) then redis.call('RPUSH', known_of(q).keys['queue:pending'], unpack(a.listed)) end
+  if J.keeps_list(q) then put('RPUSH', known_of(q).keys['queue:pending'], unpack(a.listed)) end
   count(q, 'admitted', a.accepted)
 end
 
 local function accept_lone(q, a, kind, deadline)
   local id, text, now = q.v[3], digits(deadline), a.now
-  write_record(kind, q.p .. 'job:' .. id, now, text, q.v[4], q.v[5])
+  -- The record last: what it stands for is there, whatever ends the call before it.
+  redis.call('SET', q.p .. 'payload:' .. id, q.v[6])
   redis.call('ZADD', kind.fifo, now, id)
   redis.call('ZADD', kind.ready, text, id)
-  redis.call('SET', q.p .. 'payload:' .. id, q.v[6])
-  if J.keeps_list(q) then redis.call('RPUSH', known_of(q).keys['queue:pending'], id) end
+  write_record(kind, q.p .. 'job:' .. id, now, text, q.v[4], q.v[5])
+  if J.keeps_list(q) then put('RPUSH', known_of(q).keys['queue:pending'], id) end
   count_class(q, kind.class, 'admitted')
   count(q, 'admitted')
   a.accepted = 1
@@ -316,19 +317,11 @@ local function epoch_of(q, a)
   return digits(whole_number(text) or 0)
 end
 
-function commands.admit(q)
-  if not q.s then return { '0' } end
-  local v, list, n, i = q.v, { '0', nil }, 1, 3
-  local alone = #v == 2 + FIELDS
-  -- What one job writes goes out at once; of its record it is known soon enough.
-  if alone then q.gathered, q.counted = nil, nil end
-  local job = { id = nil, class = nil, fp = nil, wishes = nil, deadline = 0, within_ms = 0, cost_class = '' }
+-- Decide all jobs of a call; their answers go to the end of the list.
+local function decide_all(q, a, list)
+  local v, n, i = q.v, 1, 3
   -- Here and above with room for what comes: a table that has to grow costs as much as a write.
-  local a = { now = nil, alone = alone, none_known = false, accepted = 0, epoch = nil, closed = nil, ramp = nil, load = nil }
-  if not alone then
-    a.none_known, a.decided, a.fresh, a.listed, a.payloads = none_known(q), {}, {}, {}, {}
-  end
-  q.admission = a
+  local job = { id = nil, class = nil, fp = nil, wishes = nil, deadline = 0, within_ms = 0, cost_class = '' }
   while v[i] do
     read_job(job, v, i)
     local verdict, reason, wait, run = decide(q, a, job, i)
@@ -343,7 +336,35 @@ function commands.admit(q)
     i = i + FIELDS * (run or 1)
   end
   list[1] = epoch_of(q, a)
-  if a.accepted > 0 and not alone then write_fresh(q, a) end
+  if a.accepted > 0 and not a.alone then write_fresh(q, a) end
+end
+
+-- An index that somebody wrote over ends a call. Then it has accepted nothing: a job whose record no index names would be
+-- accepted, and never done. An index that names one of these forgets it when it gets there.
+local function take_back(q, a)
+  for _, id in ipairs(a.listed) do redis.call('DEL', q.p .. 'job:' .. id, q.p .. 'payload:' .. id) end
+end
+
+function commands.admit(q)
+  if not q.s then return { '0' } end
+  local list, alone = { '0', nil }, #q.v == 2 + FIELDS
+  -- What one job writes goes out at once; of its record it is known soon enough.
+  if alone then q.gathered, q.counted = nil, nil end
+  -- With room for what comes, as above.
+  local a = { now = nil, alone = alone, none_known = false, accepted = 0, epoch = nil, closed = nil, ramp = nil, load = nil }
+  if not alone then
+    a.none_known, a.decided, a.fresh, a.listed, a.payloads = none_known(q), {}, {}, {}, {}
+  end
+  q.admission = a
+  if alone then
+    decide_all(q, a, list)
+  else
+    local whole, why = pcall(decide_all, q, a, list)
+    if not whole then
+      take_back(q, a)
+      return error(why)
+    end
+  end
   q.woken = q.woken + a.accepted
   return list
 end

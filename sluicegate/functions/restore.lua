@@ -95,6 +95,7 @@ function commands.restore(q)
   local starts, ids = parts_of(v, 7)
   local there, counts, restored, list = P.there(q, ids), {}, 0, { 'ok' }
   P.begin(q)
+  if not dry then P.put_payloads_back(q, v, starts, there) end
   for _, i in ipairs(starts) do
     local kind
     if v[i] == 'job' then
@@ -105,7 +106,6 @@ function commands.restore(q)
     end
     counts[kind] = (counts[kind] or 0) + 1
   end
-  P.finish(q)
   if restored > 0 and not dry then count(q, 'restored', restored) end
   for kind, n in pairs(counts) do
     list[#list + 1] = kind

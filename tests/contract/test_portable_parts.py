@@ -80,10 +80,15 @@ def put_back(client: Any, state: str, job_class: str = "safe", *, suspect: bool 
     return back(client, [*words, *(word for field in fields.items() for word in field)], suspect=suspect)
 
 
+READY_WORDS = "'safe', '-', 'ready', '5', '1', '1', '0', '1', '0'"
+
+
 def back(client: Any, words: list[str], *, suspect: bool = False, dry: bool = False) -> str:
     v = ", ".join(f"'{word}'" for word in words)
-    call = f"P.put_back(q, {{ {v} }}, 1, P.there(q, {{ '{words[0]}' }}), {str(suspect).lower()}, {str(dry).lower()})"
-    answer: str = worth(client, f"{FRAME} P.begin(q) local said = {call} P.finish(q) return said")
+    call = f"P.put_back(q, v, 2, there, {str(suspect).lower()}, {str(dry).lower()})"
+    payloads = "" if dry else "P.put_payloads_back(q, v, { 1 }, there)"
+    frame = f"{FRAME} local v, there = {{ 'job', {v} }}, P.there(q, {{ '{words[0]}' }})"
+    answer: str = worth(client, f"{frame} P.begin(q) {payloads} return {call}")
     return answer
 
 
@@ -139,10 +144,10 @@ def test_what_is_there_stays(client: Any) -> None:
 
 
 def test_an_id_that_comes_twice_in_one_call_comes_back_once(client: Any) -> None:
-    words = "'x', 'first', 'safe', '-', 'ready', '5', '1', '1', '0', '1', '0'"
-    calls = "P.put_back(q, v, 1, there, false, false), P.put_back(q, w, 1, there, false, false)"
-    frame = f"{FRAME} local v, w, there = {{ {words} }}, {{ {words} }}, P.there(q, {{ 'x', 'x' }}) w[2] = 'second'"
-    said = worth(client, f"{frame} P.begin(q) local said = {{ {calls} }} P.finish(q) return said")
+    first, second = (f"'job', 'x', '{payload}', {READY_WORDS}" for payload in ("first", "second"))
+    frame = f"{FRAME} local v, there = {{ {first}, {second} }}, P.there(q, {{ 'x', 'x' }}) P.begin(q)"
+    calls = "P.put_back(q, v, 2, there, false, false), P.put_back(q, v, 14, there, false, false)"
+    said = worth(client, f"{frame} P.put_payloads_back(q, v, {{ 1, 13 }}, there) return {{ {calls} }}")
     assert said == ["ready", "kept"]
     assert client.get("payload:x") == "first"
 

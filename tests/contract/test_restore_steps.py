@@ -199,3 +199,14 @@ def test_the_end_of_a_restore_has_its_line_and_leaves_the_gate_shut(clocked: Clo
     last = clocked.store.gate_log()[0]
     assert (last.reason, last.actor, last.note, last.to_state) == ("restored", "bob", "2 jobs", "drain")
     assert record(clocked)["pin"] == "restored"
+
+
+def test_whatever_ends_a_call_no_job_is_there_without_its_payload(clocked: ClockedQueue) -> None:
+    begin(clocked)
+    whole, broken = row("a"), list(row("b"))
+    broken[10] = "no number"  # its rev
+    with pytest.raises(StoreRejected):
+        restored(clocked, whole, tuple(broken))
+    assert clocked.client.hget("job:a", "state") == "ready"
+    assert clocked.client.get("payload:a") == "{}"
+    assert restored(clocked, whole, row("b")) == ("ok", {"kept": 1, "ready": 1})

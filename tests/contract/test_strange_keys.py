@@ -113,6 +113,51 @@ def test_an_index_of_another_type_stops_the_figures_and_doctor_says_so(queue: Op
     assert "queue:leases is of type string, not zset" in found.said
 
 
+@pytest.mark.parametrize("name", ["queue:ready:lint-fix:-", "queue:delayed", "queue:fifo:lint-fix:-"])
+@pytest.mark.parametrize("many", [1, 3])
+def test_what_an_index_of_another_type_kept_from_being_accepted_is_not_there(
+    queue: OpenQueue, name: str, many: int
+) -> None:
+    queue.accepted(job_id="before")
+    queue.client.rename(name, "aside") if queue.client.exists(name) else None
+    queue.client.set(name, "x")
+    asked = [queue.producer.prepare("lint-fix", f"payload {n}", job_id=f"j{n}") for n in range(many)]
+    with pytest.raises(StoreRejected, match="WRONGTYPE"):
+        queue.producer.submit_many(asked)
+    assert not queue.client.exists(*[f"job:j{n}" for n in range(many)])
+    queue.client.delete(name)
+    if queue.client.exists("aside"):
+        queue.client.rename("aside", name)
+    assert all(decision.accepted and not decision.replayed for decision in queue.producer.submit_many(asked))
+    claimed = {job.job_id: job.payload for job in queue.claim(slots=10).jobs}
+    assert {f"j{n}": f"payload {n}" for n in range(many)}.items() <= claimed.items()
+
+
+def test_a_list_for_people_of_another_type_keeps_no_job_out(queue: OpenQueue) -> None:
+    queue.client.set("queue:pending", "x")
+    queue.accepted(job_id="a")
+    queue.client.delete("queue:pending")
+    queue.client.set("queue:pending", "x")
+    asked = [queue.producer.prepare("lint-fix", "{}", job_id=job_id) for job_id in ("b", "c")]
+    assert all(decision.accepted for decision in queue.producer.submit_many(asked))
+    assert queue.client.lrange("queue:pending", 0, -1) == ["b", "c"]
+
+
+@pytest.mark.parametrize("name", ["running:lint-fix", "running:cost:browser"])
+def test_jobs_that_were_claimed_over_an_index_of_another_type_are_found_by_their_leases(
+    queue: OpenQueue, name: str
+) -> None:
+    for n in range(3):
+        queue.accepted("lint-fix", job_id=f"j{n}", cost_class="browser")
+    queue.client.set(name, "x")
+    with pytest.raises(StoreRejected, match="WRONGTYPE"):
+        queue.claim(slots=10)
+    moved = {f"j{n}" for n in range(3) if queue.state(f"j{n}") == "running"}
+    assert set(queue.client.zrange("queue:leases", 0, -1)) == moved
+    waiting = {f"j{n}" for n in range(3)} - moved
+    assert set(queue.client.zrange("queue:fifo:lint-fix:browser", 0, -1)) == waiting
+
+
 LOST = (
     ("queue:fifo:test-patch:-", "ready"),
     ("queue:delayed", "delayed"),
