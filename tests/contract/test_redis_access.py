@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -21,7 +22,9 @@ from exporter.server import Exporter
 from sluicegate.async_producer import AsyncProducer
 from sluicegate.errors import SettingsError, StoreError, StoreRejected, StoreUnavailable, UsageError
 from sluicegate.producer import Producer
+from sluicegate.restore import Wish, restore
 from sluicegate.settings import Settings, default_settings, load, parse
+from sluicegate.snapshot import write_snapshot
 from sluicegate.store import Store
 from tests.certificates import Authority
 from tests.queues import store_of
@@ -102,6 +105,15 @@ def test_a_server_of_another_authority_and_a_client_without_a_certificate_are_re
     assert "certificate verify failed" in said_by(changed(settings, ca_file=None))
     for redis in ({"cert_file": None, "key_file": None}, {"cert_file": client.cert, "key_file": client.key}):
         assert said_by(changed(settings, **redis))
+
+
+def test_a_queue_is_written_down_and_put_back_over_tls(store: Store, secured: TlsServer, tmp_path: Path) -> None:
+    text = json.dumps({"text": "x" * 100_000})
+    ids = {Producer(store).submit("lint-fix", text).job_id for _ in range(20)}
+    assert write_snapshot(store, tmp_path / "s.jsonl.gz").jobs == 20
+    secured.admin.flushall()
+    assert restore(store, Wish(tmp_path / "s.jsonl.gz", "bob", "the host was lost")).counts == {"ready": 20}
+    assert set(store.list_jobs("ready")) == ids
 
 
 def test_a_changed_password_counts_from_the_next_connection_on(store: Store, secured: TlsServer, secret: Path) -> None:
