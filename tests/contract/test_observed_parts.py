@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from sluicegate.contract import Contract
 from sluicegate.job import Outcome
 from sluicegate.telemetry import Telemetry
 from tests.queues import ClockedQueue, OpenClockedFunction
+from tests.recovery import Recovery
 
 
 def seen(queue: ClockedQueue) -> Telemetry:
@@ -155,6 +157,63 @@ def test_a_run_s_damaged_instant_is_0_and_a_decision_that_is_none_is_empty(clock
         assert run is not None
         assert run.started_at_ms == 0
     clocked.store.order("abort", "ada", "x")
+
+
+def test_a_run_says_which_step_it_is_at(open_clocked: OpenClockedFunction) -> None:
+    queue = open_clocked(checked=False)
+    Recovery(queue).step("recover")
+    run = seen(queue).gate.run
+    assert run is not None
+    assert run.step == "recover"
+
+
+def test_the_kill_switch_is_shown_with_its_reason(clocked: ClockedQueue) -> None:
+    assert seen(clocked).kill_switch == ""
+    clocked.store.kill_switch(on=True, actor="ada", reason="a test")
+    assert "a test" in seen(clocked).kill_switch
+
+
+@pytest.mark.parametrize("costs", [("", "browser"), ("browser", "")])
+def test_the_jobs_of_a_class_are_counted_by_age_whatever_they_cost(
+    open_clocked: OpenClockedFunction, costs: tuple[str, str]
+) -> None:
+    queue = open_clocked(checked=False)
+    for number, (cost, age_ms) in enumerate(zip(costs, (1_500, 30_000), strict=True)):
+        assert seen(queue).classes["lint-fix"].ready == number, "a pair that is new is seen at once"
+        job_id = queue.accepted("lint-fix", cost_class=cost or None)
+        queue.client.zadd(f"queue:fifo:lint-fix:{cost or '-'}", {job_id: queue.clock.now_ms - age_ms})
+    now = seen(queue)
+    assert now.classes["lint-fix"].younger == tuple(
+        sum(age_s < bound for age_s in (1.5, 30.0)) for bound in now.age_bounds_seconds
+    )
+    assert {0, 1, 2} >= set(now.classes["lint-fix"].younger) > {1}
+    assert now.classes["lint-fix"].oldest_job_age_seconds == 30.0
+
+
+def test_what_waits_of_a_class_that_is_declared_no_more_counts_as_other(open_clocked: OpenClockedFunction) -> None:
+    queue = open_clocked(checked=False)
+    queue.settle(queue.started("send-mail"), Outcome.RETRY, delay_ms=1000)
+    assert seen(queue).classes["send-mail"].delayed == 1
+    body = queue.contract.model_dump(mode="json")
+    del body["classes"]["send-mail"]
+    fewer = Contract.model_validate(body)
+    assert queue.store.apply_settings(fewer.for_redis(), fewer.digest(), "ada", "a test") == "moved"
+    for _ in range(2):
+        classes = seen(queue).classes
+        assert "send-mail" not in classes
+        assert classes["other"].delayed == 1
+
+
+def test_pairs_that_are_found_while_their_list_is_lost_are_looked_for_each_time(
+    open_clocked: OpenClockedFunction,
+) -> None:
+    queue = open_clocked(checked=False)
+    queue.accepted("lint-fix")
+    queue.client.delete("queue:pairs")
+    assert seen(queue).classes["test-patch"].ready == 0
+    for family in ("fifo", "ready"):
+        queue.client.zadd(f"queue:{family}:test-patch:-", {"x": queue.clock.now_ms})
+    assert seen(queue).classes["test-patch"].ready == 1
 
 
 def calls(queue: ClockedQueue, command: str) -> int:

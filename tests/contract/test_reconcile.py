@@ -315,6 +315,29 @@ def test_blocked_jobs_are_nobodys_but_a_persons(queue: OpenQueue, provider: Prov
     assert (queue.state(job.job_id), provider.asked) == ("blocked", [])
 
 
+def test_a_decision_about_a_blocked_job_reconciles_no_unknown_one(queue: OpenQueue) -> None:
+    job = unknown(queue)
+    queue.store.reconcile(job.job_id, "block", actor="ada", reason="look at it", source="person")
+    assert queue.client.hget("counters", "unknown_reconciled") == "1"
+    queue.store.reconcile(job.job_id, "failed", actor="ada", reason="it was never wanted", source="person")
+    assert queue.client.hget("counters", "unknown_reconciled") == "1"
+
+
+def test_unknown_jobs_are_given_in_ranges_the_longest_unknown_first(queue: OpenQueue) -> None:
+    ids = []
+    for number in range(3):
+        ids.append(unknown(queue).job_id)
+        queue.client.zadd("queue:unknown", {ids[-1]: 1000 + number})
+
+    def given(**arguments: int) -> list[str]:
+        return [row["id"] for row in queue.store._call("unresolved", arguments)["rows"]]
+
+    assert given() == ids
+    assert given(offset=1) == ids[1:]
+    assert given(limit=2) == ids[:2]
+    assert given(offset=1, limit=1) == ids[1:2]
+
+
 def test_a_person_can_have_one_job_asked_about_now(queue: OpenQueue, provider: Provider) -> None:
     job, other = unknown(queue), unknown(queue)
     one = reconciler(queue, provider, after_s=3600)
