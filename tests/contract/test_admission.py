@@ -450,10 +450,27 @@ def test_what_was_known_of_an_open_gate_lets_nobody_in_once_it_is_another(
 ) -> None:
     assert queue.submit().accepted
     assert queue.submit().accepted
+    queue.client.copy(words[1], f"aside:{words[1]}")
     queue.client.execute_command(*words)
     assert queue.submit().reason in ("admission_closed", "controller_silent")
     batch = [queue.producer.prepare("lint-fix", "{}") for _ in range(2)]
     assert not any(decision.accepted for decision in queue.producer.submit_many(batch))
+    queue.client.delete(words[1])
+    if queue.client.exists(f"aside:{words[1]}"):
+        queue.client.rename(f"aside:{words[1]}", words[1])
+    assert queue.submit().accepted, "what was known of it while it was damaged is forgotten"
+
+
+def test_who_has_seen_a_later_epoch_is_let_in_by_no_gate_that_others_are_let_in_by(queue: OpenQueue) -> None:
+    def verdict(key: str, seen: int) -> int:
+        words = (key, "lint-fix", "fp", "{}", "")
+        answer = queue.client.fcall(functions.function_name("admit"), 1, "control:gate", "", str(seen), *words)
+        return int(answer[1])
+
+    epoch = int(queue.client.get("control:epoch"))
+    assert [verdict(f"a{n}", seen) for n, seen in enumerate((0, epoch, epoch))] == [1, 1, 1]
+    assert verdict("later", epoch + 1) == 0
+    assert verdict("b", epoch) == 1, "for the others it is as it was"
 
 
 def test_a_batch_stores_what_single_calls_store(queue: OpenQueue) -> None:
