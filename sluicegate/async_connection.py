@@ -18,7 +18,8 @@ import redis.asyncio
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from sluicegate.connections import Connection
+from sluicegate.redis_errors import no_text
+from sluicegate.wire import NOTHING_YET, Connection, pack
 
 # Which of redis-py's asyncio connections stands for which of its others.
 _ASYNC_KIND: Mapping[type, type] = {
@@ -26,9 +27,6 @@ _ASYNC_KIND: Mapping[type, type] = {
     redis.SSLConnection: redis.asyncio.SSLConnection,
     redis.UnixDomainSocketConnection: redis.asyncio.UnixDomainSocketConnection,
 }
-_NOTHING_YET = object()
-# Its type is given for one word only.
-_pack: Any = hiredis.pack_command
 # redis-py's pools have no type of their own options.
 Pool = Any
 
@@ -58,7 +56,7 @@ class AsyncConnection:
         Raises ErrorAnswer, and redis-py's errors where no answer came: then each command behind it has none either.
         """
         async with self._in_time(waits_s) as answers:
-            return await answers.send(_pack(words))
+            return await answers.send(pack(words))
 
     async def ask_behind(
         self, blocking: tuple[str | int, ...], waits_s: float, words: tuple[str | int, ...]
@@ -68,7 +66,7 @@ class AsyncConnection:
         Gives both answers, an ErrorAnswer to the first in its place; raises as `ask` for the second.
         """
         async with self._in_time(waits_s) as answers:
-            first, second = answers.send(_pack(blocking)), answers.send(_pack(words))
+            first, second = answers.send(pack(blocking)), answers.send(pack(words))
             waited, answer = await asyncio.gather(first, second, return_exceptions=True)
         if isinstance(answer, BaseException):
             raise answer
@@ -112,7 +110,7 @@ class _Answers(asyncio.Protocol):
 
     def __init__(self, transport: asyncio.WriteTransport) -> None:
         self._transport = transport
-        self._reader: Any = hiredis.Reader(encoding="utf-8", notEnoughData=_NOTHING_YET)
+        self._reader: Any = hiredis.Reader(encoding="utf-8", notEnoughData=NOTHING_YET)
         self._waiting: deque[asyncio.Future[object]] = deque()
         self.lost = False
 
@@ -128,7 +126,7 @@ class _Answers(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._reader.feed(data)
-        while (said := self._next()) is not _NOTHING_YET:
+        while (said := self._next()) is not NOTHING_YET:
             answer = self._waiting.popleft()
             if answer.done():
                 continue  # whoever asked has gone
@@ -145,8 +143,7 @@ class _Answers(asyncio.Protocol):
         try:
             return self._reader.gets()
         except UnicodeDecodeError as error:
-            # Somebody's hand wrote what is no text; whoever reads it must not end by that.
-            return redis.exceptions.InvalidResponse(f"the answer holds what is no UTF-8: {error}")
+            return no_text(error)
 
     def connection_lost(self, error: Exception | None) -> None:
         self.lost = True

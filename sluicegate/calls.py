@@ -21,10 +21,11 @@ from sluicegate import functions, keys, redis_clients
 from sluicegate.async_connection import AsyncConnection, ErrorAnswer
 from sluicegate.audit import Ends, Entry
 from sluicegate.connections import Sent
-from sluicegate.errors import OtherLibrary, StoreFull, StoreRejected, StoreUnavailable, UsageError
+from sluicegate.errors import OtherLibrary, StoreRejected, UsageError
 from sluicegate.keys import Keys
 from sluicegate.pipeline import Pipeline
 from sluicegate.redis_clients import Access
+from sluicegate.redis_errors import forbids_functions, translated
 from sluicegate.redis_servers import Cluster, OneServer, Server
 from sluicegate.redis_settings import host_and_port
 from sluicegate.remedies import QUEUE_UPGRADE
@@ -234,7 +235,7 @@ class Calls:
         try:
             return self._server.ask(("FCALL", functions.function_name(command), 1, *arguments), timeout_s)
         except redis.exceptions.ResponseError as error:
-            self._function_forbidden = _forbids_functions(error)
+            self._function_forbidden = forbids_functions(error)
             missing = _MISSING_FUNCTION in str(error)
             if missing and loaded:
                 raise self._other_library(command) from error
@@ -263,7 +264,7 @@ class Calls:
         try:
             return self._server.ask(("FCALL_RO", functions.reading_name(command), 1, *arguments), timeout_s)
         except redis.exceptions.ResponseError as error:
-            if _MISSING_FUNCTION not in str(error) and not _forbids_functions(error):
+            if _MISSING_FUNCTION not in str(error) and not forbids_functions(error):
                 raise
         self._scripts_left = _SCRIPTS_BETWEEN
         return self._send_script(command, arguments, timeout_s)
@@ -368,40 +369,5 @@ def flat(command: str, answer: object) -> list[Any]:
     return answer
 
 
-def _forbids_functions(error: redis.exceptions.ResponseError) -> bool:
-    """Say whether the server has no FCALL for this user; a key that is forbidden inside a function is not meant."""
-    text = str(error).lower()
-    return "fcall" in text and (isinstance(error, redis.exceptions.NoPermissionError) or "unknown command" in text)
-
-
 def _sha1(source: str) -> str:
     return hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
-
-
-def translated(error: redis.exceptions.RedisError) -> StoreUnavailable | StoreRejected:
-    """Translate redis-py's errors at the border: no answer is unavailable, an error answer is rejected."""
-    unavailable = (
-        redis.exceptions.ConnectionError,
-        redis.exceptions.TimeoutError,
-        redis.exceptions.BusyLoadingError,
-        redis.exceptions.ReadOnlyError,
-        redis.exceptions.ClusterDownError,
-        redis.exceptions.TryAgainError,
-    )
-    # redis-py counts a refused password as a broken connection; the server answered, and waiting mends nothing.
-    if isinstance(error, unavailable) and not isinstance(error, redis.exceptions.AuthenticationError):
-        return StoreUnavailable(str(error) or type(error).__name__)
-    if isinstance(error, redis.exceptions.MovedError):
-        return StoreRejected(
-            f"The queue's slot is at {error.host}:{error.port}, and this server is one node of a cluster: name the "
-            "cluster's nodes in redis.cluster_nodes."
-        )
-    if isinstance(error, redis.exceptions.AskError):
-        return StoreUnavailable("The queue's slot is being moved to another node of the cluster.")
-    # Inside a function the server's word for it is only part of the text.
-    if isinstance(error, redis.exceptions.OutOfMemoryError) or "OOM " in str(error):
-        return StoreFull(
-            f"The server's memory is full, so it takes no new job: {error}\n"
-            "Jobs that are there go on, and make room as they end; `CONFIG SET maxmemory` with more makes room at once."
-        )
-    return StoreRejected(str(error))

@@ -1,34 +1,28 @@
 """Keep the connections of one store: whoever calls takes one and gives it back, so as many are open as were needed.
 
 redis-py makes the connections, with their address, user, database and TLS, and closes them. A plain socket is then used
-as it is: redis-py's own way to send a command and to read its answer costs half as much again of the client's CPU, and
-its pool more than that, so a store that has a pool of its own keeps what it once took.
+as it is (wire.py). redis-py's pool costs even more of the client's CPU than its way to send a command and to read its
+answer, so a store that has a pool of its own keeps what it once took.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import select
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
-import hiredis
 import redis
 
 from sluicegate.pipeline import Pipeline
+from sluicegate.redis_errors import lost, no_text
+from sluicegate.wire import Connection, Wire, pack
 
-# redis-py leaves the methods of its connections untyped.
-Connection = Any
 # Those whose socket is used as it is. Of TLS a socket alone does not tell what has come, and a connection made through
 # Sentinels has rules of its own for what it reads.
 _PLAIN = (redis.Connection, redis.UnixDomainSocketConnection)
-_NOTHING_YET = object()
-_AT_ONCE = 65_536
-# Its type is given for one word only.
-_pack: Any = hiredis.pack_command
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,48 +31,6 @@ class Sent:
 
     answer: Callable[[], object]
     abandon: Callable[[], None]
-
-
-class _Wire:
-    """Use the socket of one of redis-py's connections as it is, from when it was made until it is closed."""
-
-    __slots__ = ("_gets", "_reader", "_recv", "has_come", "send", "socket")
-
-    def __init__(self, connection: Connection) -> None:
-        encoder = connection.encoder
-        decoding = {"encoding": encoder.encoding, "errors": encoder.encoding_errors} if encoder.decode_responses else {}
-        self.socket: socket.socket = connection._sock
-        self.send = self.socket.sendall
-        self._recv = self.socket.recv
-        self._reader: Any = hiredis.Reader(
-            protocolError=redis.exceptions.InvalidResponse,
-            replyError=connection._parser.parse_error,
-            notEnoughData=_NOTHING_YET,
-            **decoding,
-        )
-        self._gets = self._reader.gets
-        look = select.poll()
-        look.register(self.socket, select.POLLIN)
-        # Within so many ms; redis-py would make this anew for every look.
-        self.has_come = look.poll
-
-    def read(self) -> object:
-        """Give the next answer; raises the error that it is, or redis-py's and the socket's where none comes."""
-        while True:
-            said = self._gets()
-            while said is _NOTHING_YET:
-                data = self._recv(_AT_ONCE)
-                if not data:
-                    raise redis.exceptions.ConnectionError("the server closed the connection")
-                self._reader.feed(data)
-                said = self._gets()
-            kind = said.__class__
-            if kind is list or kind is str:
-                return cast("object", said)
-            if isinstance(said, Exception):
-                raise said
-            if not isinstance(said, hiredis.PushNotification):  # such as one about a failover to come: no answer
-                return cast("object", said)
 
 
 class Connections:
@@ -91,7 +43,7 @@ class Connections:
         self._pool: Any = client.connection_pool
         self._keeps = keeps
         self._idle: list[Connection] = []
-        self._wires: dict[Connection, _Wire] = {}
+        self._wires: dict[Connection, Wire] = {}
         self._timed: set[Connection] = set()
         self._pid = os.getpid()
 
@@ -124,10 +76,10 @@ class Connections:
             if wire is None:
                 connection.send_command(*words)
             else:
-                wire.send(_pack(words))
+                wire.send(pack(words))
         except OSError as error:
             self._drop(connection)
-            raise _lost(error) from error
+            raise lost(error) from error
         except BaseException:
             self._drop(connection)
             raise
@@ -146,12 +98,11 @@ class Connections:
             self._give_back(connection)
             raise
         except UnicodeDecodeError as error:
-            # Somebody's hand wrote what is no text; whoever reads it must not end by that.
             self._drop(connection)
-            raise redis.exceptions.InvalidResponse(f"the answer holds what is no UTF-8: {error}") from error
+            raise no_text(error) from error
         except OSError as error:
             self._drop(connection)
-            raise _lost(error) from error
+            raise lost(error) from error
         except BaseException:
             self._drop(connection)
             raise
@@ -169,7 +120,7 @@ class Connections:
                 raise redis.exceptions.TimeoutError(f"no answer within {timeout_s:.3f} s")
         return cast("object", connection.read_response()) if wire is None else wire.read()
 
-    def _wire_of(self, connection: Connection) -> _Wire | None:
+    def _wire_of(self, connection: Connection) -> Wire | None:
         """Give the socket that a connection has now, making it if need be; None where redis-py must send and read."""
         wire = self._wires.get(connection)
         if wire is not None and wire.socket is connection._sock:
@@ -178,7 +129,7 @@ class Connections:
             return None
         if connection._sock is None:
             connection.connect()
-        self._wires[connection] = wire = _Wire(connection)
+        self._wires[connection] = wire = Wire(connection)
         return wire
 
     def connect(self) -> None:
@@ -243,10 +194,3 @@ class Connections:
             return bool(connection.can_read(timeout=0))
         except (redis.exceptions.RedisError, OSError):
             return True
-
-
-def _lost(error: OSError) -> redis.exceptions.RedisError:
-    """Translate the socket's errors into redis-py's."""
-    if isinstance(error, TimeoutError):
-        return redis.exceptions.TimeoutError("no answer in time")
-    return redis.exceptions.ConnectionError(str(error))

@@ -11,8 +11,9 @@ import redis
 from sluicegate import keys, replies
 from sluicegate.admission import Decision
 from sluicegate.async_connection import AsyncConnection, ErrorAnswer
-from sluicegate.calls import Arguments, Calls, Words, flat, translated
+from sluicegate.calls import Arguments, Calls, Words, flat
 from sluicegate.errors import StoreError, StoreRejected
+from sluicegate.redis_errors import translated
 
 # A queue without stored settings names no time to come back; this is the default of closed_retry_s.
 _CLOSED_RETRY_S = 30.0

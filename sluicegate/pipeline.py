@@ -13,22 +13,19 @@ from typing import Any, Self
 import hiredis
 import redis
 
-# redis-py leaves its connections untyped.
-Connection = Any
+from sluicegate.redis_errors import lost, no_text
+from sluicegate.wire import NOTHING_YET, Connection, pack
 
 _READ_BYTES = 1 << 18
-_NOTHING_YET = object()
 # Of a type that is none of these, an answer is looked at.
 _VALUES = frozenset({str, int, float, list, dict, type(None)})
 # No name of a queue has one.
 _HERE = "\0"
-# Its type is given for one word only.
-_pack: Any = hiredis.pack_command
 
 
 def packed(*words: str | bytes | int) -> bytes:
     """Give a command as it goes over the wire."""
-    return bytes(_pack(words))
+    return bytes(pack(words))
 
 
 def packed_each(ids: Iterable[str], *commands: tuple[str | int, ...]) -> bytes:
@@ -70,7 +67,7 @@ class Pipeline:
         self._awaited = 0
         self._speaks_resp3 = str(connection.protocol) == "3"
         self._reader: Any = hiredis.Reader(
-            encoding="utf-8", notEnoughData=_NOTHING_YET, replyError=connection._parser.parse_error
+            encoding="utf-8", notEnoughData=NOTHING_YET, replyError=connection._parser.parse_error
         )
 
     def __enter__(self) -> Self:
@@ -103,23 +100,22 @@ class Pipeline:
         try:
             self._connection._sock.sendall(commands)
         except OSError as error:
-            raise _lost(error) from error
+            raise lost(error) from error
 
     def receive(self, answers: int) -> list[Any]:
         """Wait for the next so many answers."""
         said: list[Any] = []
         try:
             while len(said) < answers:
-                said.extend(islice(iter(self._reader.gets, _NOTHING_YET), answers - len(said)))
+                said.extend(islice(iter(self._reader.gets, NOTHING_YET), answers - len(said)))
                 if not _VALUES.issuperset(map(type, said)):
                     said = [_no_value(one) for one in said if not isinstance(one, hiredis.PushNotification)]
                 if len(said) < answers:
                     self._read_more()
         except UnicodeDecodeError as error:
-            # Somebody's hand wrote what is no text; whoever reads it must not end by that.
-            raise redis.exceptions.InvalidResponse(f"the answer holds what is no UTF-8: {error}") from error
+            raise no_text(error) from error
         except OSError as error:
-            raise _lost(error) from error
+            raise lost(error) from error
         self._awaited -= answers
         return said
 
@@ -139,9 +135,3 @@ def _no_value(answer: object) -> object:
             raise answer
         return None
     return answer
-
-
-def _lost(error: OSError) -> redis.exceptions.RedisError:
-    if isinstance(error, TimeoutError):
-        return redis.exceptions.TimeoutError("no answer in time")
-    return redis.exceptions.ConnectionError(str(error))

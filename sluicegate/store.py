@@ -11,9 +11,10 @@ import redis
 
 from sluicegate import functions, keys, observed, replies
 from sluicegate.async_connection import AsyncConnection, ErrorAnswer
-from sluicegate.calls import Words, flat, translated
+from sluicegate.calls import Words, flat
 from sluicegate.errors import StoreRejected
 from sluicegate.job_calls import JobCalls
+from sluicegate.redis_errors import translated
 from sluicegate.run_calls import RunCalls
 from sluicegate.snapshot_calls import SnapshotCalls
 from sluicegate.telemetry import Telemetry
