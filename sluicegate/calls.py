@@ -185,7 +185,7 @@ class Calls:
             try:
                 return flat(command, await connection.ask(self._call_of(command, words), waits_s))
             except ErrorAnswer:
-                pass  # No such function, or none for this user, or another error: the other way knows what to do.
+                pass  # No such function, or none for this user, or no memory: the other way knows what to do or to say.
             except redis.exceptions.RedisError as error:
                 raise translated(error) from error
         return await asyncio.to_thread(self._hot, command, words)

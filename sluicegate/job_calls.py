@@ -41,20 +41,13 @@ class JobCalls(Calls):
         return self._decided(jobs, self._hot("admit", [word for job in jobs for word in job]))
 
     def async_connection(self) -> AsyncConnection | None:
-        """Give a connection for `admit_async`, which its owner closes, or None where there is no such connection."""
+        """Give a connection for `…_async`, which its owner closes, or None where there is no such connection."""
         return self._server.async_connection()
 
     async def admit_async(self, connection: AsyncConnection | None, jobs: Sequence[Words]) -> tuple[Decision, ...]:
         """Do what `admit` does without holding the event loop up; answers and failures are the same."""
-        if connection is not None and not (self._read_only or self._function_forbidden):
-            try:
-                answer = await connection.ask(self._call_of("admit", [word for job in jobs for word in job]))
-                return self._decided(jobs, flat("admit", answer))
-            except ErrorAnswer:
-                pass  # No such function, or none for this user, or no memory: the other way knows what to do or to say.
-            except redis.exceptions.RedisError as error:
-                raise translated(error) from error
-        return await asyncio.to_thread(self.admit, jobs)
+        words = [word for job in jobs for word in job]
+        return self._decided(jobs, await self._hot_async(connection, "admit", words))
 
     def _decided(self, jobs: Sequence[Words], answer: list[Any]) -> tuple[Decision, ...]:
         self._saw(int(answer[0]))
