@@ -62,9 +62,10 @@ class Desk:
 
         Raises StoreError where no answer came within the lease.
         """
-        with_, starts = self._with, [(job.job_id, job.fence) for job in jobs]
-        return await with_.link.until_heard(
-            lease_s, lambda: with_.link.heard(with_.store.intents_async(with_.connection, with_.worker_id, starts))
+        setting, starts = self._with, [(job.job_id, job.fence) for job in jobs]
+        link, store, worker_id = setting.link, setting.store, setting.worker_id
+        return await link.until_heard(
+            lease_s, lambda: link.heard(store.intents_async(setting.connection, worker_id, starts))
         )
 
     async def settle(self, words: SettlementWords, lease_s: float) -> Settled:

@@ -41,7 +41,7 @@ class QueueClock:
 
     @property
     def is_fresh(self) -> bool:
-        """Say whether a sample came lately, better or not than the one that counts."""
+        """Say whether a sample came within the last 5 s, better or not than the one that counts."""
         return self._learnt_s is not None and self._clock.monotonic() - self._learnt_s < _SAMPLE_LIFE_S / 2
 
     def now_ms(self) -> float:

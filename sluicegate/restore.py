@@ -147,7 +147,7 @@ def _parts(reader: SnapshotReader) -> Iterator[list[str]]:
 
 
 def _job_words(row: JobLine) -> list[str]:
-    """Give a job's words (see _portable.lua); the record is taken apart."""
+    """Give a job's words (see _portable.lua); the record is used up by it."""
     record = row.record
     take = record.pop
     state = take("state")
@@ -159,11 +159,11 @@ def _job_words(row: JobLine) -> list[str]:
         for name in _GIVEN_ANEW & record.keys():
             del record[name]
     words.append(str(2 * len(record)))
-    for field in record.items():
-        words += field
+    words += chain.from_iterable(record.items())
     return words
 
 
 def _refusal_words(row: Refusal) -> list[str]:
+    """Give a refusal's words (see _portable.lua)."""
     decision = row.decision
     return ["refusal", row.key, *(decision[name] for name in ("fp", "reason", "retry_at", "at")), row.ends_at]

@@ -38,8 +38,6 @@ _INDEX_LINE = 250
 Corrections = dict[str, Row | None]
 
 _encode = msgspec.json.Encoder().encode
-
-
 _decode = msgspec.json.Decoder(tuple[str, list[Place]]).decode
 
 

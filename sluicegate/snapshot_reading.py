@@ -58,7 +58,7 @@ class Content:
 
 
 class SnapshotReader:
-    """Open a snapshot and check all of it; then `jobs` and `refusals` can be walked. Raises SnapshotRefused."""
+    """Open a snapshot and check all of it; then `rows` can be walked, more than once. Raises SnapshotRefused."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

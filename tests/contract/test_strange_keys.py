@@ -119,7 +119,8 @@ def test_what_an_index_of_another_type_kept_from_being_accepted_is_not_there(
     queue: OpenQueue, name: str, many: int
 ) -> None:
     queue.accepted(job_id="before")
-    queue.client.rename(name, "aside") if queue.client.exists(name) else None
+    if queue.client.exists(name):
+        queue.client.rename(name, "aside")
     queue.client.set(name, "x")
     asked = [queue.producer.prepare("lint-fix", f"payload {n}", job_id=f"j{n}") for n in range(many)]
     with pytest.raises(StoreRejected, match="WRONGTYPE"):

@@ -385,7 +385,7 @@ def test_a_handler_that_fails_is_an_ambiguous_end_and_ends_no_worker(queue: Open
         assert len(worker.said("handler_failed")) == 2
 
 
-def test_a_call_that_ends_every_call_in_its_own_last_step_is_settled_as_cut_short(queue: OpenQueue) -> None:
+def test_a_call_that_stops_its_worker_in_its_own_last_step_is_settled_by_what_it_gave(queue: OpenQueue) -> None:
     job_id = queue.accepted("refactor-plan")
 
     async def work() -> None:

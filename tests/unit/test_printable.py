@@ -1,3 +1,5 @@
+"""What text from outside looks like where a terminal or a line of its own shows it."""
+
 from __future__ import annotations
 
 import pytest
