@@ -60,13 +60,13 @@ end
 -- A whole number as text: tostring loses digits above 2^46. Small ones are counts and come all the time, so they are kept.
 local digits
 do
-  local small = {}
+  local small -- made by the first call: while a library is loaded there is no `string`
   digits = function(number)
-    local text = small[number]
-    if text then return text end
-    text = string.format('%d', number)
-    if type(number) == 'number' and number < 100 and number >= 0 and number % 1 == 0 then small[number] = text end
-    return text
+    if not small then
+      small = {}
+      for each = 0, 99 do small[each] = string.format('%d', each) end
+    end
+    return small[number] or string.format('%d', number)
   end
 end
 
@@ -244,8 +244,8 @@ local function write_indexes(q)
   local gathered, why = q.gathered, nil
   q.gathered = {}
   for key, pending in pairs(gathered) do
-    local whole, said = pcall(write_index, key, pending)
-    if not whole then why = said end
+    local _, said = pcall(write_index, key, pending) -- nothing where it was written
+    why = why or said
   end
   if why then return error(why) end
 end

@@ -116,7 +116,7 @@ function J.shared_pairs(q)
       found.all[#found.all + 1] = found.by_name[name]
     end
   end
-  if not q.pairs_lost then known.pairs_text, known.pairs = text, found end
+  known.pairs_text, known.pairs = text, found -- of a list that was lost, nothing is looked up again
   q.shared_pairs = found
   return found
 end

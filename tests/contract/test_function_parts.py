@@ -149,6 +149,53 @@ def test_other_calls_write_their_indexes_at_once(client: Any) -> None:
     assert (seen, client.zscore("k", "a")) == (2, 1800057300123)
 
 
+@pytest.mark.parametrize(
+    ("listed", "taken", "left"),
+    [
+        ("a b c", "a b", "c"),
+        ("a b c", "b a", "c"),
+        ("x a b y", "a b", "x y"),
+        ("a b x c", "a c", "b x"),
+        ("a a b", "a", "a b"),
+        ("a b", "c", "a b"),
+        ("", "a", ""),
+    ],
+)
+def test_the_first_of_each_that_was_taken_goes_from_the_list_for_people(
+    client: Any, listed: str, taken: str, left: str
+) -> None:
+    if listed:
+        client.rpush("list", *listed.split())
+    words = ", ".join(f"1, '{word}'" for word in taken.split())
+    worth(client, f"remove_listed('list', {{ {words} }}) return 1")
+    assert client.lrange("list", 0, -1) == left.split()
+
+
+def test_an_index_of_another_type_is_an_error_and_keeps_no_other_from_being_written(client: Any) -> None:
+    for number in range(6):
+        client.set("wrong", "x")
+        gathered = ", ".join(f"['i{n}'] = {{ command = 'ZADD', words = {{ '1', 'm' }} }}" for n in range(number))
+        wrong = "wrong = { command = 'ZADD', words = { '1', 'm' } }"
+        frame = f"local q = {{ gathered = {{ {wrong}, {gathered} }} }}"
+        said = worth(
+            client,
+            f"{frame} local whole, why = pcall(write_indexes, q) return {{ whole, type(why) == 'table' and why.err or why }}",
+        )
+        assert said[0] is False
+        assert "WRONGTYPE" in said[1]
+        assert client.exists(*[f"i{n}" for n in range(number)]) == number if number else True
+
+
+def test_a_command_that_ends_in_an_error_answers_with_it(client: Any) -> None:
+    words = "{ '', '0', 'queue:no-such' }"
+    said = worth(
+        client,
+        f"local whole, why = pcall(answer_list, function() error('no such') end, {words}) "
+        "return { whole, string.find(why, 'no such') ~= nil }",
+    )
+    assert said == [False, True]
+
+
 def test_no_more_is_kept_between_calls_than_of_64_queues(client: Any) -> None:
     body = (
         "local kept, most = { by = {}, n = 0 }, 0 for turn = 1, 3 do for n = 1, 100 do keep(kept, n, turn)"
