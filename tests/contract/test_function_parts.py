@@ -179,7 +179,8 @@ def test_an_index_of_another_type_is_an_error_and_keeps_no_other_from_being_writ
         frame = f"local q = {{ gathered = {{ {wrong}, {gathered} }} }}"
         said = worth(
             client,
-            f"{frame} local whole, why = pcall(write_indexes, q) return {{ whole, type(why) == 'table' and why.err or why }}",
+            f"{frame} local whole, why = pcall(write_indexes, q) "
+            "return { whole, type(why) == 'table' and why.err or why }",
         )
         assert said[0] is False
         assert "WRONGTYPE" in said[1]
