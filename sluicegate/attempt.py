@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from structlog.typing import FilteringBoundLogger
@@ -27,6 +27,8 @@ from sluicegate.worker_rules import WorkerRules
 
 # What a call may take past its timeout, to be cancelled and cleaned up, and still count as progress.
 CALL_GRACE_S = 1.0
+# No call takes a year.
+_LONGEST_CALL_S = 3e7
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +86,11 @@ class Attempt:
         self._rules = rules
         self._with = setting
         self._desk = desk
-        # The task that makes the call, as long as it does, and how often the call was told to end.
+        # The task that makes the call, as long as it does.
         self._calling: asyncio.Task[object] | None = None
-        self._told = 0
         self._timeout_s = 0.0
         self._cut = False
+        self._abandoned = False
         self._progress_until_s = setting.clock.monotonic() + rules.lease_s
 
     def progresses(self) -> bool:
@@ -110,6 +112,10 @@ class Attempt:
         self._cut = True
         self._end_call()
 
+    def abandon(self) -> None:
+        """Say that its task is about to be cancelled for good: every other cancellation is of the call alone."""
+        self._abandoned = True
+
     async def run(self, intent: str) -> Ended:
         """Go on from what its intent was answered, '' for one that came too late to ask; says how the lease ended."""
         if intent == "stale":
@@ -128,17 +134,18 @@ class Attempt:
         started_s = self._with.clock.monotonic()
         bound_s = self._timeout_s + CALL_GRACE_S
         self._progress_until_s = started_s + bound_s
-        calling = self._with.handler(self.job, self._timeout_s)
         task: asyncio.Task[object] = cast("asyncio.Task[object]", asyncio.current_task())
         self._calling = task
         # A handler that does not end when told to keeps the slot, but its lease is renewed no more.
         timer = asyncio.get_running_loop().call_later(bound_s, self._end_call)
         said: object = None
         try:
-            said = await calling
+            said = await self._with.handler(self.job, self._timeout_s)
         except asyncio.CancelledError:
             said = CallKind.CANCELLED if self._cut else CallKind.TIMEOUT
-        except Exception as error:  # noqa: BLE001 (whatever it was, the call is over, and its end ambiguous)
+        except (KeyboardInterrupt, SystemExit, GeneratorExit):
+            raise  # the process is to end, or the task's frame is being taken down
+        except BaseException as error:  # noqa: BLE001 (whatever it was, the call is over, and its end ambiguous)
             said = error
         finally:
             self._calling = None
@@ -153,27 +160,24 @@ class Attempt:
 
     def _end_call(self) -> None:
         if self._calling is not None:
-            self._told += 1
             self._calling.cancel()
 
     async def _forget_cancellation(self, task: asyncio.Task[object]) -> None:
-        """Go on after the call was told to end; raises CancelledError where the attempt itself was."""
-        if task.cancelling() > self._told:
-            raise asyncio.CancelledError
+        """Go on after the call was told to end, or a handler cancelled itself; raises CancelledError if abandoned."""
         # What the handler did not get any more would reach the settlement.
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.sleep(0)
-        for _ in range(self._told):
+        while task.cancelling():
             task.uncancel()
-        if task.cancelling():
+        if self._abandoned:
             raise asyncio.CancelledError
 
     def _result(self, said: object, took_s: float) -> Call:
         if isinstance(said, Call) and isinstance(said.kind, CallKind):
-            return said
+            return _with_sound_figures(said, took_s)
         if isinstance(said, CallKind):
             return Call(said, took_s)
-        if not isinstance(said, Exception):
+        if not isinstance(said, BaseException):
             said = TypeError(f"it gave {said!r:.100}, which is no Call of a CallKind")
         # A handler's own fault, at an unknown point of its work: as ambiguous as a broken connection.
         self._with.log.error("handler_failed", job_id=self.job.job_id, attempt=self.job.attempt, error=repr(said))
@@ -209,13 +213,22 @@ class Attempt:
             cause="drain" if self._cut else "",
         )
         try:
-            settled = await self._desk.settle(words, self._rules.lease_s)
+            settled = await self._settled(words)
         except StoreError:
             self._with.log.error(
                 "settle_unanswered", job_id=job.job_id, attempt=job.attempt, outcome=settlement.outcome
             )
             return Ended.LOST
         return self._ended(settlement.outcome, settled)
+
+    async def _settled(self, words: SettlementWords) -> Settled:
+        """Settle whatever the handler left behind cancels the task meanwhile: the same request again counts once."""
+        while True:
+            try:
+                return await self._desk.settle(words, self._rules.lease_s)
+            except asyncio.CancelledError:
+                if self._abandoned:
+                    raise
 
     def _ended(self, outcome: Outcome, settled: Settled) -> Ended:
         job = self.job
@@ -234,6 +247,22 @@ class Attempt:
 
     def _remaining_s(self) -> float:
         return self._with.queue_clock.remaining_s(self.job.deadline_ms)
+
+
+def _with_sound_figures(call: Call, took_s: float) -> Call:
+    """Give the call as its handler tells it, but for figures that are none: its kind alone decides."""
+    latency_s, retry_after_s = call.latency_s, call.retry_after_s
+    if _is_seconds(latency_s) and (retry_after_s is None or isinstance(retry_after_s, int | float)):
+        return call
+    return replace(
+        call,
+        latency_s=latency_s if _is_seconds(latency_s) else took_s,
+        retry_after_s=retry_after_s if isinstance(retry_after_s, int | float) else None,
+    )
+
+
+def _is_seconds(value: object) -> bool:
+    return isinstance(value, int | float) and 0 <= value < _LONGEST_CALL_S
 
 
 def log_expired(log: FilteringBoundLogger, event: JobEvent) -> None:

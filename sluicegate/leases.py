@@ -115,6 +115,8 @@ class Leases:
 
     def abandon(self) -> None:
         """Cancel what still runs, without a word to the store: the leases run out."""
+        for attempt in self._tasks:
+            attempt.abandon()
         for task in (*self._asking, *self._tasks.values()):
             task.cancel()
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from sluicegate.clock import SystemClock
 from sluicegate.errors import StoreRejected, UsageError
 from sluicegate.job import Call, CallKind, Job, Outcome
 from sluicegate.leases import Leases
+from sluicegate.provider_call import Handler
 from sluicegate.queue_clock import QueueClock
 from sluicegate.settings import WorkerSettings
 from sluicegate.stop_report import Ended
@@ -383,6 +386,93 @@ def test_a_handler_that_fails_is_an_ambiguous_end_and_ends_no_worker(queue: Open
         ends(queue, keyed, "succeeded")
         ends(queue, unsafe, "unknown")
         assert len(worker.said("handler_failed")) == 2
+
+
+async def _cancels_itself_and_goes_on(job: Job, timeout_s: float) -> Call:
+    """Do what a library of before `asyncio.timeout` does: it cancels its task, and takes nothing of that back."""
+    _this_task().cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await asyncio.sleep(10)
+    return Call(CallKind.OK, 0.001, 200)
+
+
+async def _cancels_itself_in_its_last_step(job: Job, timeout_s: float) -> Call:
+    _this_task().cancel()
+    return Call(CallKind.OK, 0.001, 200)
+
+
+async def _leaves_a_timer_behind(job: Job, timeout_s: float) -> Call:
+    asyncio.get_running_loop().call_soon(_this_task().cancel)
+    return Call(CallKind.OK, 0.001, 200)
+
+
+async def _tells_no_figures(job: Job, timeout_s: float) -> Call:
+    return Call(CallKind.OK, math.nan, 200)
+
+
+def _this_task() -> asyncio.Task[object]:
+    task: asyncio.Task[object] | None = asyncio.current_task()
+    assert task is not None
+    return task
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [_cancels_itself_and_goes_on, _cancels_itself_in_its_last_step, _leaves_a_timer_behind, _tells_no_figures],
+)
+def test_a_call_that_was_made_counts_whatever_its_handler_did_to_its_task_or_its_figures(
+    queue: OpenQueue, handler: Handler
+) -> None:
+    job_id = queue.accepted()
+    with RunningWorker(queue.url, handler) as worker:
+        ends(queue, job_id, "succeeded")
+        assert not worker.said("attempt_failed")
+    assert queue.record(job_id)["attempt"] == "1"
+
+
+def _fails_at_once(job: Job, timeout_s: float) -> Awaitable[Call]:
+    raise ValueError("a bug before the first step")
+
+
+async def _fails_with_a_group(job: Job, timeout_s: float) -> Call:
+    raise BaseExceptionGroup("of several", [KeyboardInterrupt()])
+
+
+async def _cancels_itself(job: Job, timeout_s: float) -> Call:
+    _this_task().cancel()
+    await asyncio.sleep(10)
+    raise AssertionError
+
+
+async def _asks_for_an_odd_wait(job: Job, timeout_s: float) -> Call:
+    return Call(CallKind.STATUS_5XX, -1.0, 503, "soon")  # type: ignore[arg-type]  # as a hasty handler does
+
+
+@pytest.mark.parametrize("handler", [_fails_at_once, _fails_with_a_group, _cancels_itself, _asks_for_an_odd_wait])
+def test_a_call_that_fails_in_whatever_way_is_settled_and_uses_a_retry(
+    open_queue: OpenQueueFunction, handler: Handler
+) -> None:
+    queue = open_queue(retry_budget=1)
+    job_id = queue.accepted()
+    with RunningWorker(queue.url, handler) as worker:
+        ends(queue, job_id, "blocked")
+        assert not worker.said("attempt_failed")
+
+
+def test_an_abandoned_attempt_says_no_word_to_the_store(queue: OpenQueue) -> None:
+    job_id = queue.accepted()
+    keeper = Gatekeeper()
+
+    async def abandoned() -> None:
+        setting, rules = setting_of(queue, keeper)
+        leases = Leases(setting, lambda report: None)
+        leases.start([queue.claimed()], rules)
+        await in_time(lambda: len(keeper.calls) == 1)
+        leases.abandon()
+        assert await leases.all_ended(10)
+
+    asyncio.run(abandoned())
+    assert queue.state(job_id) == "running"
 
 
 def test_a_call_that_stops_its_worker_in_its_own_last_step_is_settled_by_what_it_gave(queue: OpenQueue) -> None:
