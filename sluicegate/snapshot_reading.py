@@ -5,16 +5,13 @@ What was cut off, altered, or written by another version is refused as a whole, 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Self, cast
+from typing import Any, BinaryIO, Self
 
 import msgspec
-from isal import igzip, isal_zlib
 
 from sluicegate.errors import SnapshotRefused
 from sluicegate.job import JobState
@@ -30,19 +27,12 @@ from sluicegate.snapshot_lines import (
     header_of,
 )
 from sluicegate.snapshot_records import Correction, JobLine, Refusal, lines_in
+from sluicegate.snapshot_stream import Spoilt, Unended, WholeLines
 
-# A payload is bounded at admission; a longer line is no line of ours, and is not read into memory.
-_LONGEST_LINE = 64 * 1024 * 1024
-_READ_BYTES = 1 << 17
-# How every gzip file begins (RFC 1952); of a shorter one ISA-L only says that it is cut off.
-_MAGIC = b"\x1f\x8b"
 _ORDER = list(LineKind)
 _DELAYED = JobState.DELAYED.value
 _KINDS = {kind.value: kind for kind in LineKind}
 _decode = msgspec.json.Decoder().decode
-# ISA-L's types leave these two open.
-_gzip_file: Any = igzip.IGzipFile
-_Spoilt = cast("type[Exception]", isal_zlib.error)
 
 Row = Mapping[str, Any]
 
@@ -89,7 +79,7 @@ class SnapshotReader:
         yield from self._rows(self.content.sha256)
 
     def _rows(self, sha256: str) -> Iterator[list[JobLine | Refusal]]:
-        parts = _Parts(self._raw)
+        parts = WholeLines(self._raw)
         number = 0
         for lines in self._parts(parts):
             try:
@@ -111,7 +101,7 @@ class SnapshotReader:
 
     def _check(self) -> tuple[Header, Content]:
         """Walk the whole file once, twice where jobs moved while it was written."""
-        parts, walk = _Parts(self._raw), _Walk()
+        parts, walk = WholeLines(self._raw), _Walk()
         for lines in self._parts(parts):
             rows = checked(lines) if walk.in_rows else None
             if rows is None or not walk.takes(rows):
@@ -156,7 +146,7 @@ class SnapshotReader:
             counts.refusals += len(rows) - len(jobs)
         return counts
 
-    def _parts(self, parts: _Parts) -> Iterator[bytes]:
+    def _parts(self, parts: WholeLines) -> Iterator[bytes]:
         """Give whole lines from the start, many at a time; what gzip finds wrong is refused here."""
         number = 0
         try:
@@ -165,9 +155,9 @@ class SnapshotReader:
                 number += lines.count(b"\n")
         except EOFError as error:
             raise self._refused("is cut off", number + 1) from error
-        except _Unended as error:
+        except Unended as error:
             raise self._refused("is cut off or has a line that is too long", number + 1) from error
-        except (OSError, _Spoilt) as error:
+        except (OSError, Spoilt) as error:
             raise self._refused(f"is no gzip file or was altered: {error}", number + 1) from error
 
     def _parse(self, number: int, line: bytes) -> tuple[LineKind, dict[str, Any]]:
@@ -231,53 +221,3 @@ class _Walk:
         else:
             self.counts.add([check_job(body)])
         self.last = kind
-
-
-class _Unended(Exception):
-    """Say that the file ends within a line, or that one is too long."""
-
-
-class _Parts:
-    """Give a file's whole lines, many at a time; a thread reads ahead, and adds to the checksum what was given."""
-
-    def __init__(self, raw: BinaryIO) -> None:
-        self._raw = raw
-        self._digest = hashlib.sha256()
-        self._rest = b""
-        self._before = b""
-
-    def __iter__(self) -> Iterator[bytes]:
-        self._raw.seek(0)
-        beginning = self._raw.read(len(_MAGIC))
-        if beginning and beginning != _MAGIC:
-            raise OSError(f"Not a gzipped file ({beginning!r})")
-        self._raw.seek(0)
-        with ThreadPoolExecutor(1, "snapshot") as thread, _gzip_file(fileobj=self._raw, mode="rb") as file:
-            coming = thread.submit(self._next, file)
-            while lines := coming.result():
-                coming = thread.submit(self._next, file)
-                yield lines
-
-    def _next(self, file: BinaryIO) -> bytes:
-        found = [self._rest]
-        size = len(self._rest)
-        while True:
-            read = file.read(_READ_BYTES)
-            end = read.rfind(b"\n") + 1
-            size += len(read)
-            if end or not read or size > _LONGEST_LINE:
-                break
-            found.append(read)
-        if not end and (size > _LONGEST_LINE or any(found)):
-            raise _Unended
-        lines, self._rest = b"".join([*found, read[:end]]), read[end:]
-        if lines:
-            self._digest.update(self._before)
-            self._before = lines
-        return lines
-
-    def sha256(self) -> str:
-        """Give the checksum of all lines but the last, once all were given."""
-        self._digest.update(self._before[: self._before.rstrip(b"\n").rfind(b"\n") + 1])
-        self._before = b""
-        return self._digest.hexdigest()
