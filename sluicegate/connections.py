@@ -61,13 +61,7 @@ class Connections:
 
     def pipeline(self) -> Pipeline:
         """Give a connection for many commands at once (see Pipeline); raises redis-py's errors where there is none."""
-        connection = self._take()
-        try:
-            connection.connect()
-        except BaseException:
-            self._drop(connection)
-            raise
-        return Pipeline(connection, self._give_back, self._drop)
+        return Pipeline(self._connected(), self._give_back, self._drop)
 
     def _send(self, words: tuple[str | int, ...]) -> Connection:
         connection = self._take()
@@ -134,13 +128,16 @@ class Connections:
 
     def connect(self) -> None:
         """Have a connection ready without sending a command; raises redis-py's errors where there can be none."""
+        self._give_back(self._connected())
+
+    def _connected(self) -> Connection:
         connection = self._take()
         try:
             connection.connect()
         except BaseException:
             self._drop(connection)
             raise
-        self._give_back(connection)
+        return connection
 
     def _drop(self, connection: Connection) -> None:
         # An answer may still come, and the next command on this connection would get it.
