@@ -74,10 +74,6 @@ local function delayed_of(q, load, name)
   return load.delayed_of[name]
 end
 
-local function over(limit, counted)
-  return limit and limit > 0 and counted >= limit
-end
-
 -- Predicted wait against what is left. No wait can be longer than that at the fewest completions that count, so the
 -- completions are read only where that would be too long.
 local function unreachable(q, load, left)

@@ -31,9 +31,12 @@ def functions_named(item: pytest.Item) -> set[str]:
     module = vars(item.module)
     if not _ASKS & module.keys():
         return set()
-    source = inspect.getsource(item.function)
-    helpers = [module[word] for word in set(re.findall(r"\w+", source)) if inspect.isfunction(module.get(word))]
-    whole = "\n".join([source, *map(inspect.getsource, helpers)])
+    sources, met = [inspect.getsource(item.function)], set[str]()
+    for source in sources:
+        helpers = {word for word in re.findall(r"\w+", source) if inspect.isfunction(module.get(word))} - met
+        met |= helpers
+        sources += [inspect.getsource(module[word]) for word in sorted(helpers)]
+    whole = "\n".join(sources)
     # A command, an effect of a run's step, and a function of a table are often the word that a helper is given.
     words = re.findall(r'"(\w+)"', whole)
     tables = {"commands", "effects", *_TOLD.findall(whole)}

@@ -18,6 +18,14 @@ def asking_by_word(client: Any) -> None:
     assert passes(client, "ramp_passes")
 
 
+def opened(client: Any) -> bool:
+    return passes(client, "reopening_passes")
+
+
+def asking_through_two(client: Any) -> None:
+    assert opened(client)
+
+
 def asking_plainly(client: Any) -> None:
     assert worth(client, "return G.silent(q, g) and pcall(digits, 1)")
 
@@ -28,7 +36,12 @@ def asking_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("asking", "named"),
-    [(asking_by_word, "F.ramp_passes"), (asking_plainly, "G.silent"), (asking_plainly, "digits")],
+    [
+        (asking_by_word, "F.ramp_passes"),
+        (asking_through_two, "F.reopening_passes"),
+        (asking_plainly, "G.silent"),
+        (asking_plainly, "digits"),
+    ],
 )
 def test_what_a_test_asks_for_is_named(request: pytest.FixtureRequest, asking: Any, named: str) -> None:
     item = pytest.Function.from_parent(request.node.parent, name=asking.__name__, callobj=asking)
