@@ -68,14 +68,15 @@ class Chooser:
             key=lambda reach: (min(reach.near.get(place, _FAR), _FAR), -self._worth(reach, mutant, most)),
         )
         chosen: list[Reach] = []
-        spent = 0.0
+        # Those that ask for a function near it take none of the others' time, and those that ask for it have no bound.
+        spent = {True: 0.0, False: 0.0}
         for reach in ordered:
             asks_for_it = reach.near.get(place) == 0 and most_s > LISTED_S
-            if PIECES in reach.test or (chosen and spent + reach.seconds > most_s and not asks_for_it):
+            is_near = reach.near.get(place, _FAR) < _FAR and most_s > LISTED_S
+            if PIECES in reach.test or (chosen and spent[is_near] + reach.seconds > most_s and not asks_for_it):
                 continue
             chosen.append(reach)
-            # Those that ask for the function take none of the others' time.
-            spent += 0.0 if asks_for_it else reach.seconds
+            spent[is_near] += 0.0 if asks_for_it else reach.seconds
         return chosen + (self._last_resort(mutant) if most_s > LISTED_S else [])
 
     def _last_resort(self, mutant: Mutant) -> list[Reach]:

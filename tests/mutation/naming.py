@@ -14,6 +14,8 @@ _ASKS = {"value_of", "worth", "worth_counted", "asked"}
 _CALLED = re.compile(r"\b[A-Za-z_]\w*\.\w+|(?<=pcall\()\w+|\b\w+(?=\()")
 # A table whose function a helper is told by its word.
 _TOLD = re.compile(r"\b([A-Z])\.\{")
+_TABLES = ("commands", "effects")
+_NAMES_TABLES = re.compile(r"\b(?:commands|effects|asked)\b")
 
 
 def digest_of(item: pytest.Item) -> str:
@@ -39,5 +41,5 @@ def functions_named(item: pytest.Item) -> set[str]:
     whole = "\n".join(sources)
     # A command, an effect of a run's step, and a function of a table are often the word that a helper is given.
     words = re.findall(r'"(\w+)"', whole)
-    tables = {"commands", "effects", *_TOLD.findall(whole)}
+    tables = {*_TOLD.findall(whole), *(_TABLES if _NAMES_TABLES.search(whole) else ())}
     return {*_CALLED.findall(whole), *(f"{table}.{word}" for word in words for table in tables)}

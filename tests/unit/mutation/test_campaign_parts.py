@@ -149,8 +149,8 @@ def test_a_test_that_asks_for_a_part_by_its_name_comes_first() -> None:
     place = (MUTANT.file, MUTANT.function)
     near = [replace(reach(f"{away} away", 1.5), near={place: away}) for away in (2, 0, 1)]
     tests = [*near, reach("plain", 1.4), replace(reach("long", 9.0), near={place: 0})]
-    # The others get the whole bound, whatever those that ask for the function take.
-    assert chosen(Chooser({one.test: one for one in tests}), 2.0) == ["0 away", "long", "1 away"]
+    # The others get the whole bound, whatever those that ask for the function, or for one near it, take.
+    assert chosen(Chooser({one.test: one for one in tests}), 2.0) == ["0 away", "long", "1 away", "plain"]
     assert chosen(Chooser({one.test: one for one in [*near, tests[3]]}))[:2] == ["0 away", "1 away"]
 
 

@@ -49,6 +49,18 @@ def test_what_a_test_asks_for_is_named(request: pytest.FixtureRequest, asking: A
     assert named in functions_named(item)
 
 
+def asking_with_a_word_of_many_meanings(client: Any) -> None:
+    client.set("drain_state", "admit")
+    assert worth(client, "return 1") == 1
+
+
+def test_a_word_is_a_command_only_where_commands_are_asked_for(request: pytest.FixtureRequest) -> None:
+    asking = asking_with_a_word_of_many_meanings
+    item = pytest.Function.from_parent(request.node.parent, name=asking.__name__, callobj=asking)
+
+    assert "commands.admit" not in functions_named(item)
+
+
 def test_what_it_does_not_ask_for_is_not(request: pytest.FixtureRequest) -> None:
     item = pytest.Function.from_parent(request.node.parent, name="asking_nothing", callobj=asking_nothing)
 
