@@ -68,7 +68,7 @@ torture: setup ## Kill and stop executors, Redis and messengers under 200 runs o
 torture-queue: setup ## Kill workers and Redis under 10,000 jobs, then judge the logs (5 minutes); ARGS="--appendfsync everysec --seed 7"
 	@$(BIN)/python -m sluicegate drill torture $(ARGS)
 
-bench-queue: setup ## Measure the queue beside redis-py and seven other queues, about 8 minutes; ARGS=--short takes a look of 3
+bench-queue: setup ## Measure the queue beside redis-py and seven other queues, about 8 minutes; ARGS=--short takes a look of 2
 	@$(BIN)/python -m bench.queue_bench $(ARGS)
 
 bench-overload: setup ## Measure five ways to admit at 2×, 4× and 8× capacity and in bursts, about 24 minutes; ARGS=--short
