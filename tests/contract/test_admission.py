@@ -473,6 +473,20 @@ def test_who_has_seen_a_later_epoch_is_let_in_by_no_gate_that_others_are_let_in_
     assert verdict("b", epoch) == 1, "for the others it is as it was"
 
 
+@pytest.mark.parametrize("limited", ["classes", "cost_classes"])
+def test_a_limit_holds_where_every_class_has_one(open_queue: OpenQueueFunction, limited: str) -> None:
+    of_class = {"max_pending": 1} if limited == "classes" else {}
+    of_cost = {"max_pending": 1, "max_running": 1} if limited == "cost_classes" else {"max_running": 1}
+    names = contract_of().classes
+    queue = open_queue(
+        classes={name: {"deadline_s": 60, "cost_class": "browser", **of_class} for name in names},
+        cost_classes={"browser": of_cost},
+    )
+    asked = [queue.producer.prepare("lint-fix", "{}") for _ in range(2)]
+    assert [decision.accepted for decision in queue.producer.submit_many(asked)] == [True, False]
+    assert queue.submit("lint-fix").reason == ("lint-fix_limit" if limited == "classes" else "browser_limit")
+
+
 def test_a_batch_stores_what_single_calls_store(queue: OpenQueue) -> None:
     wished: list[tuple[str, dict[str, Any]]] = [
         ("lint-fix", {}), ("lint-fix", {}), ("lint-fix", {"deadline_s": 50}), ("lint-fix", {}), ("browse", {}),

@@ -214,3 +214,15 @@ def test_no_more_is_kept_than_there_is_room_for_and_each_once(client: Any) -> No
     asked = "kept.n == MOST_KEPT, kept.by.a, keep(kept, 'k2', 7), kept.n == MOST_KEPT"
     assert worth(client, f"{full} return {{ {asked} }}") == [True, 100, 7, True]
     assert worth(client, f"{full} keep(kept, 'one more', 1) return {{ kept.n, kept.by.a == nil }}") == [1, True]
+
+
+@pytest.mark.parametrize(("listed", "removals"), [(0, 100_000), (1000, 100), (20_000, 5)])
+def test_the_longer_the_list_for_people_the_fewer_jobs_a_call_takes_from_within_it(
+    client: Any, listed: int, removals: int
+) -> None:
+    if listed:
+        client.rpush("queue:pending", *["x"] * listed)
+    q = "{ p = '', s = { max_pending = 20000, dispatch = 'fifo' } }"
+    assert value_of(client, f"J.removals({q})") == removals
+    kept_nowhere = q.replace("20000", "20001")
+    assert value_of(client, f"J.removals({kept_nowhere})") == 100_000

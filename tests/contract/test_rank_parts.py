@@ -72,6 +72,18 @@ def test_what_a_set_holds_below_and_up_to_a_score_is_counted(client: Any, size: 
     assert ("cmdstat_zcount" in client.info("commandstats")) == (size > 12)
 
 
+@pytest.mark.parametrize("size", [12, 13])
+def test_its_ends_once_they_are_known_change_no_count(client: Any, size: int) -> None:
+    put(client, [5] * 3 + [7] + list(range(9, 5 + size)))
+    last = 4 + size
+    asked = ", ".join(
+        f"counted_up_to(set, {n}, false), counted_up_to(set, {n}, true)" for n in (4, 5, 7, last, last + 1)
+    )
+    body = f"local set = load_few(sets_of({{ 's0' }})[1]) first_score(set) last_score(set) return {{ {asked} }}"
+
+    assert worth(client, body) == [0, 0, 0, 3, 3, 4, size - 1, size, size, size]
+
+
 @pytest.mark.parametrize("size", [3, 40])
 def test_the_ends_of_a_set_are_asked_for_once(client: Any, size: int) -> None:
     put(client, list(range(10, 10 + size)))
