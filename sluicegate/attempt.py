@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import cast
 
 from structlog.typing import FilteringBoundLogger
@@ -251,14 +251,11 @@ class Attempt:
 
 def _with_sound_figures(call: Call, took_s: float) -> Call:
     """Give the call as its handler tells it, but for figures that are none: its kind alone decides."""
-    latency_s, retry_after_s = call.latency_s, call.retry_after_s
-    if _is_seconds(latency_s) and (retry_after_s is None or isinstance(retry_after_s, int | float)):
-        return call
-    return replace(
-        call,
-        latency_s=latency_s if _is_seconds(latency_s) else took_s,
-        retry_after_s=retry_after_s if isinstance(retry_after_s, int | float) else None,
-    )
+    latency_s = call.latency_s if _is_seconds(call.latency_s) else took_s
+    status = call.status if isinstance(call.status, int) else None
+    retry_after_s = call.retry_after_s if isinstance(call.retry_after_s, int | float) else None
+    sound = Call(call.kind, latency_s, status, retry_after_s)
+    return call if sound == call else sound
 
 
 def _is_seconds(value: object) -> bool:

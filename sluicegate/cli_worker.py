@@ -45,7 +45,7 @@ def run(
 ) -> None:
     """Work until SIGTERM or Ctrl-C, which finish or release what is held; a second one ends every call at once.
 
-    Events go to stdout as JSON lines. Redis may come and go.
+    Events go to stdout as JSON lines; those that it can not take are lost, and counted. Redis may come and go.
     """
     flags = {"provider_url": provider_url, "worker.max_inflight": max_inflight}
     in_force = settings_of(settings, redis_url, queue, flags)

@@ -8,7 +8,7 @@ import sys
 import time
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import TextIO
+from typing import TextIO, cast
 
 import structlog
 from structlog.typing import EventDict, WrappedLogger
@@ -31,7 +31,7 @@ def configure(level: int = logging.INFO, stream: TextIO | None = None) -> None:
             structlog.dev.ConsoleRenderer(),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(stream),
+        logger_factory=structlog.PrintLoggerFactory(_patient(stream)),
     )
 
 
@@ -40,8 +40,39 @@ def json_lines(level: int, stream: TextIO) -> None:
     structlog.configure(
         processors=[_json_line],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.WriteLoggerFactory(stream),
+        logger_factory=structlog.WriteLoggerFactory(_patient(stream)),
     )
+
+
+class _PatientStream:
+    """Take every line, and lose those that the stream can't take: a full disk must not cost a job what it came to.
+
+    How many were lost is said as soon as one gets through again.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._lost = 0
+
+    def write(self, text: str) -> int:
+        lost = self._lost
+        try:
+            if lost:
+                self._stream.write(_encoded({"event": "log_lines_lost", "lines": lost, "level": "warning"}) + "\n")
+            self._stream.write(text)
+            self._stream.flush()
+        except OSError:
+            self._lost += 1
+        else:
+            self._lost -= lost
+        return len(text)
+
+    def flush(self) -> None:
+        """Do nothing: each line was flushed."""
+
+
+def _patient(stream: TextIO) -> TextIO:
+    return cast("TextIO", _PatientStream(stream))
 
 
 # What JSON has no word for is said as Python shows it.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import io
 import json
 import logging
+import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
@@ -19,6 +22,17 @@ NAME = "Odd\x1b[2J\r\n\u2028alert"
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
+
+
+class FullDisk(io.StringIO):
+    """Be a stream that takes nothing as long as it is full, as a file does whose buffer has to be written first."""
+
+    full = False
+
+    def write(self, text: str) -> int:
+        if self.full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return super().write(text)
 
 
 @pytest.fixture(autouse=True)
@@ -79,3 +93,29 @@ def test_less_than_was_asked_for_is_not_said() -> None:
     logs.configure(logging.ERROR, stream)
     structlog.get_logger("a").warning("looked")
     assert stream.getvalue() == ""
+
+
+def test_lines_that_the_stream_can_not_take_are_lost_without_an_error_and_counted_once_it_can() -> None:
+    stream = FullDisk()
+    logs.configure(stream=stream)
+    log = structlog.get_logger("a")
+    log.warning("before")
+    stream.full = True
+    log.warning("lost")
+    log.warning("lost too")
+    stream.full = False
+    log.warning("after")
+    log.warning("later")
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [line["event"] for line in lines] == ["before", "log_lines_lost", "after", "later"]
+    assert lines[1]["lines"] == 2
+
+
+def test_a_stream_whose_reader_has_gone_ends_nobody() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as stream:
+        logs.configure(stream=stream)
+        structlog.get_logger("a").warning("unread")
+        with contextlib.suppress(BrokenPipeError):
+            stream.close()
