@@ -93,7 +93,7 @@ def checked(lines: bytes) -> list[Checked] | None:
     """Parse whole lines; None where one of them is not plainly right."""
     try:
         rows = _decode(lines)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return None
     # An empty line is passed over by the decoder, and is none of a snapshot's.
     if len(rows) != lines.count(b"\n"):

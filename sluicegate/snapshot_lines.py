@@ -17,10 +17,12 @@ Row = Mapping[str, Any]
 
 _OPEN_STATES = frozenset(state.value for state in JobState if state not in FINAL_STATES)
 _JOB_NUMBERS = ("deadline", "attempt", "retries", "losses", "fence", "rev", "admitted_at", "eligible", "ready_at")
-# As ZADD reads one; of the Python kind "nan" and "1_0" are numbers, too.
-_is_score = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?(e[+-]?[0-9]{1,3})?", re.ASCII).fullmatch
+# As ZADD reads one, which takes none that is infinite; of the Python kind "nan" and "1_0" are numbers, too.
+_is_score = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?(e[+-]?[0-9]{1,2})?", re.ASCII).fullmatch
 # No record of a job has a third of them.
 _MOST_FIELDS = 100
+# The end of the year 9999, and the most that Lua reads without loss.
+_LAST_MS, _MOST = 253_402_300_799_999, 9_999_999_999_999_999
 _DECISION_NUMBERS = ("retry_at", "at")
 _TEXT = frozenset({str})
 # The tables without which no function can work with a contract.
@@ -105,6 +107,8 @@ def header_of(body: Row) -> Header:
         kill=_text(body, "kill"),
         endpoint=_texts(body, "endpoint"),
     )
+    if header.at_ms > _LAST_MS:
+        raise NotRight("holds an at_ms that no calendar has")
     _check_contract(header.contract)
     return header
 
@@ -201,7 +205,7 @@ def _texts(body: Row, name: str) -> Mapping[str, str]:
 
 def _number(body: Row, name: str) -> int:
     value = body.get(name)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _MOST:
         raise NotRight(f"holds a {name} that is no whole number")
     return value
 

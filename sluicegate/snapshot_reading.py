@@ -84,7 +84,7 @@ class SnapshotReader:
         for lines in self._parts(parts):
             try:
                 found = lines_in(lines)
-            except msgspec.MsgspecError as error:
+            except (msgspec.MsgspecError, RecursionError) as error:
                 raise self._refused("was changed while it was read", number + 1) from error
             number += lines.count(b"\n")
             yield [row for row in map(self._standing, found) if row is not None]

@@ -307,6 +307,14 @@ def test_a_dry_run_says_the_same_and_writes_nothing(kept: OpenQueue, path: Path,
         (lambda lines: [lines[0], {**lines[1], "payload": {}}, *lines[2:]], r"holds a payload that is no text"),
         (lambda lines: [lines[0], {**lines[1], "score": "nan"}, *lines[2:]], r"without its place"),
         (lambda lines: [lines[0], {**lines[1], "score": "1_0"}, *lines[2:]], r"without its place"),
+        (lambda lines: [lines[0], {**lines[1], "score": "1e999"}, *lines[2:]], r"without its place"),
+        (lambda lines: [lines[0], {**lines[1], "score": "-1e-400"}, *lines[2:]], r"without its place"),
+        (lambda lines: [{**lines[0], "at_ms": 10**15}, *lines[1:]], r"an at_ms that no calendar has \(line 1\)"),
+        (lambda lines: [{**lines[0], "at_ms": 10**400}, *lines[1:]], r"a at_ms that is no whole number"),
+        (
+            lambda lines: [{**lines[0], "duplicates": {"confirmed": 10**16, "acknowledged": 0}}, *lines[1:]],
+            r"a confirmed that is no whole number",
+        ),
         (lambda lines: [_declaring(lines[0], effects="maybe"), *lines[1:]], r"a class that is none \(line 1\)"),
         (lambda lines: [_declaring(lines[0], deadline_ms="9"), *lines[1:]], r"a class that is none \(line 1\)"),
         (lambda lines: [lines[0], {**lines[1], "record": None}, *lines[2:]], r"a record that is no mapping of texts"),
@@ -333,6 +341,20 @@ def test_a_file_that_is_not_right_is_refused_whole(
     with pytest.raises(SnapshotRefused, match=said):
         put_back(store, path)
     assert kept.client.dbsize() == 0
+
+
+@pytest.mark.parametrize("beside", [0, 3])
+def test_a_line_that_is_nested_too_deeply_is_refused_with_its_number(
+    beside: int, kept: OpenQueue, path: Path, fresh: Callable[[], Store]
+) -> None:
+    fill(kept, ready=9)
+    write_snapshot(kept.store, path)
+    with gzip.open(path) as file:
+        lines = file.readlines()
+    deep = b'{"kind":"job","x":' + b"[" * 100_000 + b"]" * 100_000 + b"}\n"
+    path.write_bytes(gzip.compress(b"".join([*lines[: 1 + beside], deep, *lines[1 + beside :]])))
+    with pytest.raises(SnapshotRefused, match=rf"none of a snapshot \(line {2 + beside}\)"):
+        put_back(fresh(), path)
 
 
 def _declaring(header: Line, **changes: str) -> Line:
