@@ -475,16 +475,63 @@ def test_who_has_seen_a_later_epoch_is_let_in_by_no_gate_that_others_are_let_in_
 
 @pytest.mark.parametrize("limited", ["classes", "cost_classes"])
 def test_a_limit_holds_where_every_class_has_one(open_queue: OpenQueueFunction, limited: str) -> None:
-    of_class = {"max_pending": 1} if limited == "classes" else {}
-    of_cost = {"max_pending": 1, "max_running": 1} if limited == "cost_classes" else {"max_running": 1}
+    of_class = {"max_pending": 3} if limited == "classes" else {}
+    of_cost = {"max_pending": 3, "max_running": 1} if limited == "cost_classes" else {"max_running": 1}
     names = contract_of().classes
     queue = open_queue(
         classes={name: {"deadline_s": 60, "cost_class": "browser", **of_class} for name in names},
         cost_classes={"browser": of_cost},
     )
-    asked = [queue.producer.prepare("lint-fix", "{}") for _ in range(2)]
-    assert [decision.accepted for decision in queue.producer.submit_many(asked)] == [True, False]
+    queue.accepted("lint-fix")
+    asked = [queue.producer.prepare("lint-fix", "{}") for _ in range(3)]
+    assert [decision.accepted for decision in queue.producer.submit_many(asked)] == [True, True, False]
     assert queue.submit("lint-fix").reason == ("lint-fix_limit" if limited == "classes" else "browser_limit")
+
+
+def test_a_wait_that_is_too_long_refuses_a_class_with_a_limit_as_well(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(prediction_min_completions=2, classes={"lint-fix": {"deadline_s": 12, "max_pending": 100}})
+    for _ in range(2):
+        queue.settle(queue.started("lint-fix"), Outcome.SUCCEEDED, call={"kind": CallKind.OK.value, "latency_ms": 100})
+    # Two completions in the window: so long as one window for two of those that wait.
+    decisions = [queue.submit("lint-fix", deadline_s=12) for _ in range(20)]
+    assert decisions[-1].reason == "deadline_unreachable"
+
+
+def test_a_key_that_is_known_is_answered_as_before_wherever_it_stands_in_a_batch(queue: OpenQueue) -> None:
+    queue.accepted("lint-fix", idempotency_key="known")
+    keys = ("a", "known", "b", "known", "a")
+    asked = [queue.producer.prepare("lint-fix", "{}", idempotency_key=key) for key in keys]
+    decisions = queue.producer.submit_many(asked)
+    assert [decision.replayed for decision in decisions] == [False, True, False, True, True]
+    assert queue.counters()["admitted"] == 3
+    assert queue.client.lrange("queue:pending", 0, -1) == ["known", "a", "b"]
+
+
+def test_a_refused_key_that_comes_twice_in_a_batch_is_refused_once(queue: OpenQueue) -> None:
+    asked = [queue.producer.prepare("no-such", "{}", idempotency_key="k") for _ in range(2)]
+    decisions = queue.producer.submit_many(asked)
+    assert [(decision.reason, decision.replayed) for decision in decisions] == [
+        ("unknown_class", False),
+        ("unknown_class", True),
+    ]
+
+
+def test_jobs_of_a_class_that_is_not_declared_keep_its_name_in_a_batch(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(strict_classes=False)
+    asked = [queue.producer.prepare("no-such", "{}", deadline_s=60) for _ in range(2)]
+    assert all(decision.accepted for decision in queue.producer.submit_many(asked))
+    assert [job.job_class for job in queue.claim(slots=2).jobs] == ["no-such"] * 2
+
+
+def test_a_repeat_tells_no_epoch_that_is_none(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(checked=False)
+    words = ("k", "lint-fix", "fp", "{}", "")
+    for epoch, told in ((queue.client.get("control:epoch"), queue.client.get("control:epoch")), ("x", "0")):
+        queue.client.set("control:epoch", epoch)
+        answers = [
+            queue.client.fcall(functions.function_name("admit"), 1, "control:gate", "", "0", *words) for _ in range(2)
+        ]
+        assert answers[1] == [told, 3]
 
 
 def test_a_batch_stores_what_single_calls_store(queue: OpenQueue) -> None:

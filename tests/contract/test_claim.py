@@ -81,6 +81,16 @@ def test_a_job_that_was_settled_is_not_handed_out_by_a_repeat(queue: OpenQueue) 
     assert queue.claim(request="r-1").jobs == ()
 
 
+def test_a_fence_that_is_ahead_of_the_clock_grows_by_one(queue: OpenQueue) -> None:
+    ids = [queue.accepted() for _ in range(2)]
+    ahead = int((time.time() + 3600) * 1_000_000)
+    queue.client.hset(f"job:{ids[0]}", "fence", ahead)
+    fences = {job.job_id: job.fence for job in queue.claim(slots=2).jobs}
+    assert fences[ids[0]] == ahead + 1
+    assert 0 < fences[ids[1]] < ahead
+    assert {int(queue.record(job_id)["fence"]) for job_id in ids} == set(fences.values())
+
+
 def test_fences_only_grow(queue: OpenQueue) -> None:
     fences = []
     queue.accepted()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,18 +28,27 @@ class Reached:
 
     @classmethod
     def read(cls, folder: Path, sources: Sources) -> Reached:
-        """Read what was seen; of a function that has changed since, every mark counts as reached."""
+        """Read what was seen; of a function that has changed since, every mark counts as reached.
+
+        So does every mark of the functions that it calls and that were not there before.
+        """
         path = folder / "reach.json"
         known: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         now: dict[tuple[str, str], list[int]] = {}
         for mark, (file, function, _) in sorted(sources.places.items()):
             now.setdefault((file, function), []).append(mark)
         then = known.get("digests", {})
+
+        @cache
+        def added_under(function: str) -> list[int]:
+            called = sources.reached_from({function})
+            return [mark for place in called if " ".join(place) not in then for mark in now.get(place, ())]
+
         meant: dict[int, list[int]] = {}
         for mark, (file, function, nth) in enumerate(known.get("places", ())):
             marks = now.get((file, function), [])
             same = then.get(f"{file} {function}") == sources.digests.get((file, function))
-            meant[mark] = marks[nth : nth + 1] if same else marks
+            meant[mark] = marks[nth : nth + 1] if same else [*marks, *added_under(function)]
         tests = known.get("tests", {})
         for seen in tests.values():
             seen["marks"] = sorted({new for old in seen["marks"] for new in meant[old]})

@@ -135,6 +135,22 @@ def test_what_a_test_reaches_is_known_though_other_functions_change(tmp_path: Pa
     assert not Reached.read(tmp_path, after).knows("in f", "e")
 
 
+def test_what_calls_a_new_function_now_counts_as_reaching_it(tmp_path: Path) -> None:
+    before = sources_of("function f() if a then b() end end\nfunction T.g() if c then d() end end")
+    reached = Reached.read(tmp_path, before)
+    for name in ("f", "T.g"):
+        reached.note(name, "d", 0.1, before.marks_of({("one.lua", name)}))
+    reached.write(before)
+
+    new = "local function low() if e then h() end end"
+    after = sources_of(f"{new}\nfunction f() if a then low() end end\nfunction T.g() if c then d() end end")
+    reaches = Reached.read(tmp_path, after).reaches(["f", "T.g"])
+
+    low = set(after.marks_of({("one.lua", "low")}))
+    assert low <= reaches["f"].marks
+    assert not low & reaches["T.g"].marks
+
+
 def test_what_is_asked_for_by_its_name_reaches_what_it_calls() -> None:
     lines = ("local function low() end", "function T.mid() low() end", "function top() if low then T.mid() end end")
     sources = sources_of("\n".join(lines))
