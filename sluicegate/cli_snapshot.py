@@ -12,9 +12,13 @@ from sluicegate.console import Actor, AsJson, Queue, RedisUrl, SettingsFile, Why
 from sluicegate.damage import damaged_lists
 from sluicegate.errors import NoContract
 from sluicegate.gate_sentences import opening
+from sluicegate.printable import printable
 from sluicegate.restore import Wish, restore
 from sluicegate.restore_sentences import refused_said, restored_body, restored_lines, written_body, written_lines
 from sluicegate.snapshot import write_snapshot
+
+# Names in one message; the others are counted.
+_FEW = 5
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The snapshot's file; `.jsonl.gz` says what is in it.")]
 
@@ -28,7 +32,7 @@ def snapshot(
 ) -> None:
     """Write down every job that is not final, live refusals, the ledger and the contract.
 
-    Exit 1 where the lists of jobs were damaged by hand: then the file may lack jobs.
+    Exit 1 where jobs or the lists of jobs were damaged by hand: then the file may lack jobs.
     """
     with opened(settings_of(settings, redis_url, queue)) as store:
         try:
@@ -42,6 +46,14 @@ def snapshot(
         damaged = damaged_lists(store.observe())
     for line in [json.dumps(written_body(file, written))] if as_json else written_lines(file, written):
         typer.echo(line)
+    if written.left_out:
+        few = written.left_out[:_FEW]
+        more = f", and {len(written.left_out) - len(few)} more" if len(written.left_out) > len(few) else ""
+        raise fail(
+            f"The records of {', '.join(map(printable, few))}{more} were damaged by hand, so {file} lacks them: no "
+            "restore would take them.",
+            "`sluicegate queue show ID` shows one.",
+        )
     if damaged:
         raise fail(
             f"The queue's lists of jobs were damaged by hand ({', '.join(sorted(damaged))}), so {file} may lack jobs.",

@@ -98,7 +98,11 @@ class JobCalls(Calls):
         return self._claimed(flat("claim", answer)), refused
 
     def _claimed(self, answer: list[Any]) -> replies.Claimed:
-        claimed = replies.Claimed.of(answer)
+        try:
+            claimed = replies.Claimed.of(answer)
+        except (ValueError, TypeError, LookupError) as error:
+            # A job that is given again, because the answer was lost, may have been damaged by hand meanwhile.
+            raise StoreRejected(f"claim answered something that is no claim: {error!r:.100}") from error
         self._saw(claimed.epoch)
         return claimed
 

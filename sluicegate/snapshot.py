@@ -27,6 +27,7 @@ from sluicegate.functions import VERSION
 from sluicegate.replies import rows
 from sluicegate.snapshot_calls import Row
 from sluicegate.snapshot_file import FORMAT, LineKind, SnapshotWriter, Written
+from sluicegate.snapshot_lines import NotRight, all_right, check_refusal, is_right
 from sluicegate.snapshot_records import Correction, Place
 from sluicegate.store import Store
 
@@ -97,6 +98,7 @@ def _order(place: Place) -> tuple[float, str]:
 def write_snapshot(store: Store, path: Path, *, moving: bool = False) -> Written:
     """Write the queue to `path`, which appears under its name only when it is whole.
 
+    What was damaged by hand, so that no restore would take it, is left out, for it would keep all the rest out.
     Raises OSError, StoreError, NoContract, and NeverStill where jobs move in every look, unless `moving` takes that as
     well.
     """
@@ -111,17 +113,29 @@ def write_snapshot(store: Store, path: Path, *, moving: bool = False) -> Written
             )
         containers = sorted(head["containers"])
         writer.write(LineKind.HEADER, _header(store.queue, head))
-        written = _write_jobs(store, writer, containers, index)
+        written, left_out = _write_jobs(store, writer, containers, index)
         corrections, until_ms, still = _corrected(store, set(containers), index, moving=moving)
-        for job_id, row in sorted(corrections.items()):
-            writer.write_encoded([Correction(job_id, None if row is None else row[0])])
+        lines = {job_id: None if row is None else row[0] for job_id, row in corrections.items()}
         if corrections:
-            written -= sum(place[0] in corrections for name in containers for place in index.places(name))
-        jobs = written + sum(row is not None for row in corrections.values())
-        refusals = _write_refusals(store, writer, int(head["horizon"]))
+            written -= sum(
+                place[0] in corrections and place[0] not in left_out
+                for name in containers
+                for place in index.places(name)
+            )
+            left_out = left_out - lines.keys() | {row.id for row in filter(None, lines.values()) if not is_right(row)}
+        for job_id, line in sorted(lines.items()):
+            writer.write_encoded([Correction(job_id, None if job_id in left_out else line)])
+        jobs = written + sum(line is not None and line.id not in left_out for line in lines.values())
+        refusals = _write_refusals(store, writer, int(head["horizon"]), left_out)
         counts: dict[str, Any] = {"jobs": jobs, "refusals": refusals, "still": still, "until_ms": until_ms}
         sha256 = writer.finish(counts)
-    return Written(sha256, at_ms=int(head["at"]), drain_state=str(head["drain_state"]), **counts)
+    return Written(
+        sha256,
+        at_ms=int(head["at"]),
+        drain_state=str(head["drain_state"]),
+        left_out=tuple(sorted(left_out)),
+        **counts,
+    )
 
 
 def _header(queue: str, head: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -141,20 +155,24 @@ def _header(queue: str, head: Mapping[str, Any]) -> Mapping[str, Any]:
     }
 
 
-def _write_jobs(store: Store, writer: SnapshotWriter, containers: Iterable[str], index: Index) -> int:
-    """Write every job as it is met, and its place into the index; gives how many lines."""
-    count = 0
+def _write_jobs(store: Store, writer: SnapshotWriter, containers: Iterable[str], index: Index) -> tuple[int, set[str]]:
+    """Write every job as it is met, and its place into the index; gives how many lines, and what was left out."""
+    count, left_out = 0, set[str]()
 
     def written(container: str) -> Iterator[list[Place]]:
         nonlocal count
         for found in store.snapshot_rows(container):
-            writer.write_encoded([line for line, _ in found])
-            count += len(found)
+            lines = [line for line, _ in found]
+            if not all_right(lines):
+                left_out.update(line.id for line in lines if not is_right(line))
+                lines = [line for line in lines if line.id not in left_out]
+            writer.write_encoded(lines)
+            count += len(lines)
             yield [(line.id, line.score, version) for line, version in found]
 
     for name in containers:
         index.add(name, written(name))
-    return count
+    return count, left_out
 
 
 def _corrected(store: Store, containers: set[str], index: Index, *, moving: bool) -> tuple[Corrections, int, bool]:
@@ -219,12 +237,17 @@ def _records(store: Store, wanted: set[str]) -> Corrections:
     return found
 
 
-def _write_refusals(store: Store, writer: SnapshotWriter, horizon_ms: int) -> int:
+def _write_refusals(store: Store, writer: SnapshotWriter, horizon_ms: int, left_out: set[str]) -> int:
     count = 0
     after: Mapping[str, Any] | None = None
     while True:
         answer = store.snapshot_refusals(horizon_ms, after)
         for row in rows(answer, "rows"):
+            try:
+                check_refusal(row)
+            except NotRight:
+                left_out.add(str(row["key"]))
+                continue
             writer.write(LineKind.REFUSAL, row)
             count += 1
         after = answer.get("after")

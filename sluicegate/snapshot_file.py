@@ -49,7 +49,7 @@ class Written:
     """Say what a snapshot holds.
 
     sha256 is over all lines but the last, uncompressed. still: all of it is of one instant, `until_ms`; without it each
-    job is as it was at some time from `at_ms` to `until_ms` (ms of Redis TIME).
+    job is as it was at some time from `at_ms` to `until_ms` (ms of Redis TIME). left_out: ids of damaged records.
     """
 
     sha256: str
@@ -59,6 +59,7 @@ class Written:
     at_ms: int
     until_ms: int
     drain_state: str
+    left_out: tuple[str, ...] = ()
 
 
 class SnapshotWriter:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from sluicegate.functions import VERSION
 from sluicegate.job import FINAL_STATES, Effects, JobState, effects_of
 from sluicegate.snapshot_file import FORMAT
+from sluicegate.snapshot_records import JobLine
 
 Row = Mapping[str, Any]
 
@@ -23,6 +26,9 @@ _is_score = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?(e[+-]?[0-9]{1,2})?", re.A
 _MOST_FIELDS = 100
 # The end of the year 9999, and the most that Lua reads without loss.
 _LAST_MS, _MOST = 253_402_300_799_999, 9_999_999_999_999_999
+_MOST_DIGITS = 16
+# What the record of a job has that waits since it came.
+_OF_FRESH = frozenset({"state", "class", "deadline", "fp", "admitted_at", "cost", "declared"})
 _DECISION_NUMBERS = ("retry_at", "at")
 _TEXT = frozenset({str})
 # The tables without which no function can work with a contract.
@@ -163,6 +169,33 @@ def check_job(row: Row) -> tuple[str, str, str]:
     return state, job_class, cost
 
 
+def all_right(lines: Sequence[JobLine]) -> bool:
+    """Say whether all of some jobs are right, of those that have not moved since they came by one look."""
+    numbers: list[str] = []
+    for line in lines:
+        record = line.record
+        get = record.get
+        if record.keys() <= _OF_FRESH and get("state") == "ready" and get("class") and get("cost", "-") and line.id:
+            numbers += (get("deadline", ""), get("admitted_at", ""), line.score)
+            if "fp" not in record:
+                return False
+        elif not is_right(line):
+            return False
+    if not numbers:
+        return True
+    lengths, text = set(map(len, numbers)), "".join(numbers)
+    return min(lengths) > 0 and max(lengths) <= _MOST_DIGITS and text.isascii() and text.isdigit()
+
+
+def is_right(line: JobLine) -> bool:
+    """Say whether a job as it is stored would be put back."""
+    try:
+        check_job(msgspec.to_builtins(line))
+    except NotRight:
+        return False
+    return True
+
+
 def check_refusal(row: Row) -> None:
     """Check a stored refusal; raises NotRight."""
     decision = _texts(row, "decision")
@@ -213,6 +246,6 @@ def _number(body: Row, name: str) -> int:
 def _digits(body: Row, name: str) -> str:
     """Take a whole number of at most 16 digits, written as text: Lua reads no more without loss."""
     value = body.get(name)
-    if not isinstance(value, str) or not (value.isascii() and value.isdigit()) or len(value) > 16:
+    if not isinstance(value, str) or not (value.isascii() and value.isdigit()) or len(value) > _MOST_DIGITS:
         raise NotRight(f"holds a {name} that is no whole number")
     return value

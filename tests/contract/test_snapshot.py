@@ -23,7 +23,7 @@ from sluicegate.snapshot import write_snapshot
 from sluicegate.snapshot_calls import IdAndScore, Row
 from sluicegate.snapshot_file import SnapshotWriter
 from sluicegate.snapshot_reading import SnapshotReader
-from sluicegate.snapshot_records import Place
+from sluicegate.snapshot_records import JobLine, Place
 from sluicegate.store import Store
 from sluicegate.submission import Submission
 from tests.kept import fill, jobs_of, lines_of
@@ -360,3 +360,63 @@ def test_what_is_no_plain_file_is_neither_replaced_nor_followed(kept: OpenQueue,
     with pytest.raises(OSError, match="symbolic links"):
         write_snapshot(kept.store, tmp_path / "s")
     assert (device.is_fifo(), precious.read_text(encoding="utf-8")) == (True, "kept")
+
+
+@pytest.mark.parametrize(
+    ("job_id", "field", "value"),
+    [
+        ("r3", "deadline", "soon"),
+        ("r3", "class", ""),
+        ("r3", "admitted_at", "1.5"),
+        ("delayed", "ready_at", None),
+        ("unknown", "attempt", "-1"),
+    ],
+)
+def test_a_record_that_no_restore_would_take_is_left_out_and_named(
+    open_queue: OpenQueueFunction, tmp_path: Path, job_id: str, field: str, value: str | None
+) -> None:
+    queue = open_queue(checked=False, max_running=50, classes={"test-patch": {"deadline_s": 600, "effects": "unsafe"}})
+    started = fill(queue, ready=9)
+    job_id = started[job_id].job_id if job_id in started else job_id
+    if value is None:
+        queue.client.hdel(f"job:{job_id}", field)
+    else:
+        queue.client.hset(f"job:{job_id}", field, value)
+    path = tmp_path / "s.jsonl.gz"
+    written = write_snapshot(queue.store, path)
+    assert (written.left_out, written.still) == ((job_id,), True)
+    with SnapshotReader(path) as reader:
+        ids = {row.id for rows in reader.rows() for row in rows if isinstance(row, JobLine)}
+        assert reader.content.counts.total == written.jobs == len(ids)
+    assert job_id not in ids
+
+
+def test_a_record_that_is_mended_or_damaged_while_it_is_read_is_as_it_was_last(kept: OpenQueue, tmp_path: Path) -> None:
+    mended, damaged = kept.client.hget("job:r7", "deadline"), kept.client.hget("job:r8", "deadline")
+
+    class MovingStore(SpyingStore):
+        def snapshot_versions(self, container: str) -> Iterator[list[Place]]:
+            if not self.versions:
+                kept.client.hset("job:r7", mapping={"deadline": mended, "rev": "2"})
+                kept.client.hset("job:r8", mapping={"deadline": "soon", "rev": "2"})
+            yield from super().snapshot_versions(container)
+
+    store, path = MovingStore(kept), tmp_path / "s.jsonl.gz"
+    kept.client.hset("job:r7", "deadline", "soon")
+    written = write_snapshot(store, path)
+    assert (written.left_out, written.still) == (("r8",), True)
+    with SnapshotReader(path) as reader:
+        ids = [row.id for rows in reader.rows() for row in rows if isinstance(row, JobLine)]
+    assert len(ids) == len(set(ids)) == written.jobs
+    assert ("r7" in ids, "r8" in ids) == (True, False)
+    kept.client.hset("job:r8", "deadline", damaged)
+
+
+def test_a_refusal_that_no_restore_would_take_is_left_out_and_named(kept: OpenQueue, tmp_path: Path) -> None:
+    queue = kept
+    queue.client.hset("job:k-closed-3", "retry_at", "soon")
+    path = tmp_path / "s.jsonl.gz"
+    written = write_snapshot(queue.store, path)
+    assert written.left_out == ("k-closed-3",)
+    with SnapshotReader(path) as reader:
+        assert reader.content.counts.refusals == written.refusals

@@ -631,6 +631,15 @@ async def in_time(holds: Callable[[], bool]) -> None:
     await asyncio.to_thread(wait_until, holds, "the call")
 
 
+def test_a_claim_that_a_hand_has_made_none_of_is_told_as_rejected(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(checked=False)
+    job_id = queue.accepted()
+    assert len(queue.claim(request="r1").jobs) == 1
+    queue.client.hset(f"job:{job_id}", "window", "soon")
+    with pytest.raises(StoreRejected, match="something that is no claim"):
+        queue.claim(request="r1")
+
+
 def test_a_job_whose_gate_closed_after_its_claim_is_put_back_uncalled(queue: OpenQueue) -> None:
     job_id = queue.accepted()
     job = queue.claimed()

@@ -83,3 +83,19 @@ def test_a_snapshot_of_lists_that_were_cut_says_that_jobs_may_be_missing(
     said = capsys.readouterr()
     assert "holds 0 jobs" in said.out
     assert "lists of jobs were damaged by hand (ready)" in said.err
+
+
+def test_a_snapshot_names_the_records_that_it_left_out(
+    open_queue: OpenQueueFunction, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    queue = open_queue(checked=False)
+    for number in range(9):
+        queue.accepted(job_id=f"j{number}")
+    for number in range(7):
+        queue.client.hset(f"job:j{number}", "deadline", "soon")
+    file = tmp_path / "queue.jsonl.gz"
+
+    assert dispatch(["queue", "snapshot", str(file), "--settings", str(settings_for(queue, tmp_path))]) == 1
+    said = capsys.readouterr()
+    assert "holds 2 jobs" in said.out
+    assert f"The records of j0, j1, j2, j3, j4, and 2 more were damaged by hand, so {file} lacks them" in said.err
