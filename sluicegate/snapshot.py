@@ -27,7 +27,7 @@ from sluicegate.functions import VERSION
 from sluicegate.replies import rows
 from sluicegate.snapshot_calls import Row
 from sluicegate.snapshot_file import FORMAT, LineKind, SnapshotWriter, Written
-from sluicegate.snapshot_lines import NotRight, all_right, check_refusal, is_right
+from sluicegate.snapshot_lines import NotRight, all_right, check_refusal, header_of, is_right
 from sluicegate.snapshot_records import Correction, Place
 from sluicegate.store import Store
 
@@ -112,7 +112,15 @@ def write_snapshot(store: Store, path: Path, *, moving: bool = False) -> Written
                 "Without one no snapshot of it can be restored."
             )
         containers = sorted(head["containers"])
-        writer.write(LineKind.HEADER, _header(store.queue, head))
+        header = _header(store.queue, head)
+        try:
+            header_of(header)
+        except NotRight as error:
+            raise NoContract(
+                f"What queue {store.queue} is ruled by was damaged by hand, so no snapshot of it could be restored: "
+                f"its header {error}."
+            ) from error
+        writer.write(LineKind.HEADER, header)
         written, left_out = _write_jobs(store, writer, containers, index)
         corrections, until_ms, still = _corrected(store, set(containers), index, moving=moving)
         lines = {job_id: None if row is None else row[0] for job_id, row in corrections.items()}

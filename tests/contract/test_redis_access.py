@@ -19,15 +19,18 @@ from exporter.acl import acl_line
 from exporter.app import process_registry, reasons
 from exporter.rendering import Renderer
 from exporter.server import Exporter
+from sluicegate import event_loop
 from sluicegate.async_producer import AsyncProducer
 from sluicegate.errors import SettingsError, StoreError, StoreRejected, StoreUnavailable, UsageError
+from sluicegate.job import Call, CallKind, Job
 from sluicegate.producer import Producer
 from sluicegate.restore import Wish, restore
-from sluicegate.settings import Settings, default_settings, load, parse
+from sluicegate.settings import Settings, WorkerSettings, default_settings, load, parse
 from sluicegate.snapshot import write_snapshot
 from sluicegate.store import Store
+from sluicegate.worker import Worker
 from tests.certificates import Authority
-from tests.queues import store_of
+from tests.queues import store_of, wait_until
 from tests.topologies import TlsServer, tls_server
 
 PASSWORD = "s3cret-of-the-worker"
@@ -93,6 +96,33 @@ def test_a_queue_lives_behind_tls_a_certificate_and_a_password_from_a_file(store
     assert len(store.claim("w1", "r1", 1).jobs) == 1
     assert store.wait_for_work(0.5), "the submission left a token"
     assert store.observe().running == 1
+
+
+def test_a_worker_does_its_jobs_over_tls_on_connections_of_its_loop_that_are_cut_meanwhile(
+    store: Store, secured: TlsServer
+) -> None:
+    payload = "x" * 200_000
+    producer = Producer(store)
+    done: list[str] = []
+
+    async def handler(job: Job, timeout_s: float) -> Call:
+        assert job.payload == payload
+        done.append(job.job_id)
+        if len(done) == 4:
+            secured.admin.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        return Call(CallKind.OK, 0.01, 200)
+
+    async def work() -> None:
+        worker = Worker(store, handler, WorkerSettings(max_inflight=2))
+        running = asyncio.create_task(worker.run())
+        await asyncio.to_thread(wait_until, lambda: len(done) >= len(ids), "all calls")
+        worker.stop()
+        await running
+
+    ids = [producer.submit("lint-fix", payload).job_id for _ in range(8)]
+    event_loop.run(work())
+    assert sorted(done) == sorted(ids)
+    assert {secured.admin.hget(store.keys.job(one), "state") for one in ids} == {"succeeded"}
 
 
 def test_a_server_of_another_authority_and_a_client_without_a_certificate_are_refused(

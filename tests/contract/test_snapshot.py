@@ -420,3 +420,12 @@ def test_a_refusal_that_no_restore_would_take_is_left_out_and_named(kept: OpenQu
     assert written.left_out == ("k-closed-3",)
     with SnapshotReader(path) as reader:
         assert reader.content.counts.refusals == written.refusals
+
+
+def test_of_a_queue_whose_contract_was_damaged_there_is_no_file(kept: OpenQueue, tmp_path: Path) -> None:
+    contract = kept.client.hget("queue:settings", "contract")
+    kept.client.hset("queue:settings", "contract", "{}")
+    with pytest.raises(NoContract, match=r"damaged by hand, so no snapshot .* holds a contract without classes"):
+        write_snapshot(kept.store, tmp_path / "s.jsonl.gz")
+    kept.client.hset("queue:settings", "contract", contract)
+    assert os.listdir(tmp_path) == []
