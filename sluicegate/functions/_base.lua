@@ -35,7 +35,7 @@ local function keys_of(p)
   end })
 end
 
--- keys gives the full name of a key of the queue that is there once.
+-- keys: the full name of each key that a queue has once, made where it is first used.
 local function known_of(q)
   if not q.known then q.known = queues_kept.by[q.p] or keep(queues_kept, q.p, { keys = keys_of(q.p) }) end
   return q.known
@@ -88,7 +88,6 @@ local function open_call(args)
     woken = 0,
   }
 end
-
 
 local function text_of(key)
   local value = redis.pcall('GET', key)
@@ -146,9 +145,9 @@ local function none(value)
   return value
 end
 
--- Counters are added up within a call and written at its end: a batch costs one command a counter.
--- Where the call has none to add up, they are written at once. A counter that somebody overwrote must not keep a gate from
--- closing.
+-- Counters are added up within a call and written at its end: a batch costs one command a counter. Where q.counted is gone,
+-- as for the admission of a single job, they are written at once. A counter that somebody overwrote must not keep a gate
+-- from closing.
 local function count_in(q, key, name, by)
   if not q.counted then
     redis.pcall('HINCRBY', key, name, by or '1')
@@ -216,8 +215,6 @@ local function utc_date(ms)
   return string.format('%04d-%02d-%02d', year, month, day)
 end
 
--- The indexes are written at the end of a hot call, a command a key, in the order of the writes to it. Whatever reads
--- one earlier calls write_indexes first. Other commands write at once.
 -- The first of each id in a list goes (words: 1 id 1 id …): those at its head at once, whoever stands elsewhere is looked
 -- for. It is a view for people: what somebody put there of another type must keep no other index from being written.
 local function remove_listed(key, words)
@@ -233,6 +230,8 @@ local function remove_listed(key, words)
   end
 end
 
+-- The indexes are written at the end of a hot call, a command a key, in the order of the writes to it. Whatever reads
+-- one earlier calls write_indexes first. Other commands write at once.
 local function write_index(key, pending)
   if pending.command == 'LREM' then return remove_listed(key, pending.words) end
   redis.call(pending.command, key, unpack(pending.words))

@@ -178,6 +178,7 @@ local function count_in_bucket(q, key, name, by)
   q.lifetimes[key] = 2 * q.s.timings.provider_window_ms
 end
 
+-- Of many settlements in one call the names of the buckets are the same.
 function F.count_call(q, window, kind)
   count(q, 'calls:' .. kind)
   if kind == 'cancelled' then return end

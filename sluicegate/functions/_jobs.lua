@@ -389,6 +389,7 @@ end
 function J.finish(q, job, state, cause)
   local was = job.state
   job.ended_at, job.cause = q.now, cause or ''
+  -- With room for what the move adds: a table that has to grow costs as much as a write.
   J.move_with(q, job, state, { 'cause', job.cause, 'ended_at', q.now_text or digits(q.now), nil, nil, nil, nil })
   J.retain(q, job)
   if job.canary then return end

@@ -1,9 +1,9 @@
--- What of a job and of a refusal travels in a snapshot, and how it is put back. Beside _jobs.lua and admit.lua the only
--- code that knows which keys and fields they are made of.
+-- What of a job and of a refusal travels in a snapshot, and how it is put back. Which fields they are made of is known to
+-- _jobs.lua and admit.lua, here, and to sluicegate/snapshot_records.py, snapshot_checked.py and restore.py.
 
 local P = {}
 
--- A job with all that belongs to it; nil without one. Whatever changes a job changes its version; a renewed lease is no
+-- A job with all that belongs to it, for the command `records`; nil without one. Whatever changes a job changes its version; a renewed lease is no
 -- change, a recorded intent is one. sluicegate/snapshot_records.py has the same.
 function P.row(q, id)
   local row = J.shown(q, id)
@@ -39,7 +39,7 @@ local function state_again(q, state, class, suspect)
   return state
 end
 
--- A job's words: id payload class cost state deadline place score fence rev n, then n words, the other fields of its record
+-- sluicegate/restore.py writes them. A job's words: id payload class cost state deadline place score fence rev n, then n words, the other fields of its record
 -- with their values. place is what a pending one is sorted by. A refusal's words: key fp reason retry_at at ends_at.
 P.JOB_WORDS, P.REFUSAL_WORDS = 11, 6
 

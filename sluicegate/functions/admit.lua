@@ -316,7 +316,7 @@ end
 -- Decide all jobs of a call; their answers go to the end of the list.
 local function decide_all(q, a, list)
   local v, n, i = q.v, 1, 3
-  -- Here and above with room for what comes: a table that has to grow costs as much as a write.
+  -- With room for what comes: a table that has to grow costs as much as a write.
   local job = { id = nil, class = nil, fp = nil, wishes = nil, deadline = 0, within_ms = 0, cost_class = '' }
   while v[i] do
     read_job(job, v, i)
@@ -346,7 +346,7 @@ function commands.admit(q)
   local list, alone = { '0', nil }, #q.v == 2 + FIELDS
   -- What one job writes goes out at once; of its record it is known soon enough.
   if alone then q.gathered, q.counted = nil, nil end
-  -- With room for what comes, as above.
+  -- With room for what comes.
   local a = { now = nil, alone = alone, none_known = false, accepted = 0, epoch = nil, closed = nil, ramp = nil, load = nil }
   if not alone then
     a.none_known, a.decided, a.fresh, a.listed, a.payloads = none_known(q), {}, {}, {}, {}

@@ -23,6 +23,7 @@ local function hand_all(q, list, jobs)
   for i, job in ipairs(jobs) do hand(q, list, job, payloads[i]) end
 end
 
+-- q.start holds the texts that all jobs of a call share.
 local function start(q, g, job, worker)
   if not q.start then
     q.start = { us = digits(q.us), now = digits(q.now), lease_end = digits(q.now + q.s.lease_ms), epoch = digits(g.epoch),

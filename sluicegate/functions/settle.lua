@@ -169,7 +169,7 @@ end
 
 function commands.settle(q)
   local v, list = q.v, {}
-  q.now_text = digits(q.now)
+  q.now_text = digits(q.now) -- J.finish writes it for every job of the call
   for i = 4, #v, SETTLE_FIELDS do
     local s = { worker = v[3], id = v[i], fence = v[i + 1], request = v[i + 2], outcome = v[i + 3],
       delay = tonumber(v[i + 4]) or 0, kind = none(v[i + 5]), latency = tonumber(v[i + 6]), cause = none(v[i + 7]),
