@@ -31,7 +31,7 @@ function J.payload_key(q, id)
   return q.p .. 'payload:' .. id
 end
 
--- The job as stored, or nil; its numbers are numbers.
+-- The job as stored, or nil where there is none, or no whole one; its numbers are numbers.
 function J.read(q, id)
   local flat = redis.pcall('HGETALL', J.key(q, id))
   -- With room for what a job has in its life: a table that has to grow costs as much as a write.
@@ -40,7 +40,8 @@ function J.read(q, id)
     lease_end = nil, epoch = nil, window = nil, intent = nil, intent_worker = nil, intent_attempt = nil,
     intent_fence = nil, ended_at = nil, cause = nil, settled = nil, also = nil, settled_in = nil }
   for i = 1, #flat, 2 do job[flat[i]] = flat[i + 1] end -- an error has no entries
-  if not job.state or job.state == 'refused' then return nil end
+  -- Without its class it is in no index that could be named, and would end every call that comes upon it.
+  if not job.state or not job.class or job.state == 'refused' then return nil end
   job.id = id
   job.cost = job.cost or '-'
   job.deadline = tonumber(job.deadline) or 0

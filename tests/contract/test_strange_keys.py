@@ -12,13 +12,14 @@ from sluicegate import keys
 from sluicegate.__main__ import dispatch
 from sluicegate.doctor import examine
 from sluicegate.errors import StoreRejected
+from sluicegate.job import Outcome
 from sluicegate.keys import KeyType
 from sluicegate.replies import StrangeKeys
 from sluicegate.server_findings import Finding, Level
 from sluicegate.store import Store
 from tests.contract.test_doctor import seen_on, settings_for
 from tests.kept import fill
-from tests.queues import OpenQueue, contract_of
+from tests.queues import OpenQueue, OpenQueueFunction, contract_of
 from tests.recovery import Recovery
 
 BY_NAME = ("--as", "ada", "--reason", "a test")
@@ -165,6 +166,20 @@ LOST = (
     ("queue:unknown", "unknown"),
     ("queue:blocked", "blocked"),
 )
+
+
+def test_a_record_without_its_class_stops_nobody_elses_job(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(checked=False, lease_ms=100)
+    ids = [queue.accepted(job_id=f"j{number}") for number in range(3)]
+    jobs = queue.claim(3).jobs
+    queue.client.hdel(f"job:{ids[1]}", "class")
+
+    settled = queue.store.settle_many("w1", [queue.settlement(job, Outcome.SUCCEEDED) for job in jobs])
+    assert [(one.answer, one.state) for one in settled] == [("ok", "succeeded"), ("stale", "gone"), ("ok", "succeeded")]
+    queue.sweep_until(lambda: bool(queue.log("entry_dropped")), "the look at the lease that ran out")
+    (entry,) = queue.log("entry_dropped")
+    assert (entry["job"], entry["note"]) == (ids[1], "queue:leases named it, its record is gone")
+    assert not queue.client.exists("queue:leases", "running:lint-fix")
 
 
 @pytest.mark.parametrize(("container", "state"), LOST, ids=[state for _, state in LOST])
