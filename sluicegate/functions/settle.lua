@@ -21,7 +21,7 @@ end
 local function with_request(lines, answer, request)
   if not lines then return answer .. ' ' .. request end
   local kept = { answer .. ' ' .. request }
-  for line in string.gmatch(lines or '', '[^\n]+') do
+  for line in string.gmatch(lines, '[^\n]+') do
     if #kept < REQUESTS_KEPT then kept[#kept + 1] = line end
   end
   return table.concat(kept, '\n')

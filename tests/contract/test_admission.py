@@ -366,7 +366,10 @@ def test_the_list_for_people_is_kept_up_to_a_bound(open_queue: OpenQueueFunction
     queue = open_queue(max_pending=max_pending)
     queue.accepted()
     assert queue.client.llen("queue:pending") == kept
-    assert len(queue.claim().jobs) == 1
+    asked = [queue.producer.prepare("lint-fix", "{}") for _ in range(2)]
+    assert all(decision.accepted for decision in queue.producer.submit_many(asked))
+    assert queue.client.llen("queue:pending") == 3 * kept
+    assert len(queue.claim(slots=3).jobs) == 3
 
 
 def test_a_final_refusal_is_told_by_minus_one_each_time(queue: OpenQueue) -> None:

@@ -106,6 +106,14 @@ def test_a_hand_on_the_gate_is_adopted_before_a_canary_counts(queue: OpenQueue, 
     assert (gate.drain_state, gate.green, gate.rollback_reason) == ("drain", False, "manual_operator_hold")
 
 
+def test_a_canary_of_another_window_is_told_to_stop_before_its_call(queue: OpenQueue, recovery: Recovery) -> None:
+    canary = recovery.canary(0)
+    assert queue.store.intent("w1", canary.job_id, canary.fence) == "go"
+    queue.client.hset(f"job:{canary.job_id}", "window", "1")
+    assert queue.store.intent("w1", canary.job_id, canary.fence) == "stop"
+    queue.settle(canary, Outcome.REQUEUED)
+
+
 def test_a_canary_is_no_completion(queue: OpenQueue, recovery: Recovery) -> None:
     passed(queue, recovery.canary(0))
     assert queue.store.observe().completions == 0
