@@ -289,7 +289,7 @@ local function drop_entries(q, id, state)
   end
 end
 
--- The job that a container of this state names, or nil where its record is gone or says otherwise: somebody's hand was
+-- The job that a container of this state names, or nil where its record is gone, not whole, or says otherwise: somebody's hand was
 -- in it. Then its entries go, noted in reconcile:log, for one such entry would stop the whole queue.
 function J.named(q, key, id, state)
   local job = J.read(q, id)
@@ -298,7 +298,7 @@ function J.named(q, key, id, state)
   drop_entries(q, id, state)
   count(q, 'entries_dropped')
   put('XADD', q.p .. 'reconcile:log', 'MAXLEN', '~', '10000', '*', 'at', digits(q.now), 'kind', 'entry_dropped', 'job', id,
-    'note', key .. ' named it, its record is ' .. (job and 'in state ' .. job.state or 'gone'))
+    'note', key .. ' named it, its record is ' .. (job and 'in state ' .. job.state or 'gone or not whole'))
   return nil
 end
 

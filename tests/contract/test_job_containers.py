@@ -152,13 +152,13 @@ def test_an_entry_whose_record_says_otherwise_goes_from_all_containers_of_that_s
 ) -> None:
     fill(client)
     if record:
-        client.hset("job:x", "state", record)
+        client.hset("job:x", mapping={"state": record, "class": "known"})
     found = worth(client, f"{frame()} local f = J.named(q, '{key}', 'x', '{state}') write_counts(q) return f == nil")
     assert found is True
     assert EVERY - holding(client) == STRAY[state]
     assert client.hgetall("counters") == {"entries_dropped": "1"}
     ((_, entry),) = client.xrange("reconcile:log")
-    assert entry["note"] == f"{key} named it, its record is {'in state blocked' if record else 'gone'}"
+    assert entry["note"] == f"{key} named it, its record is {'in state blocked' if record else 'gone or not whole'}"
 
 
 def test_an_entry_whose_record_says_the_same_is_that_job(client: Any) -> None:
