@@ -289,8 +289,8 @@ local function drop_entries(q, id, state)
   end
 end
 
--- The job that a container of this state names, or nil where its record is gone, not whole, or says otherwise: somebody's hand was
--- in it. Then its entries go, noted in reconcile:log, for one such entry would stop the whole queue.
+-- The job that a container of this state names, or nil where its record is gone, not whole, or says otherwise: somebody's
+-- hand was in it. Then its entries go, noted in reconcile:log, for one such entry would stop the whole queue.
 function J.named(q, key, id, state)
   local job = J.read(q, id)
   if job and job.state == state then return job end
