@@ -58,20 +58,6 @@ class AsyncConnection:
         async with self._in_time(waits_s) as answers:
             return await answers.send(pack(words))
 
-    async def ask_behind(
-        self, blocking: tuple[str | int, ...], waits_s: float, words: tuple[str | int, ...]
-    ) -> tuple[object, object]:
-        """Send a command that blocks for at most `waits_s`, and one that the server carries out right after it.
-
-        Gives both answers, an ErrorAnswer to the first in its place; raises as `ask` for the second.
-        """
-        async with self._in_time(waits_s) as answers:
-            first, second = answers.send(pack(blocking)), answers.send(pack(words))
-            waited, answer = await asyncio.gather(first, second, return_exceptions=True)
-        if isinstance(answer, BaseException):
-            raise answer
-        return waited, answer
-
     @asynccontextmanager
     async def _in_time(self, waits_s: float) -> AsyncIterator[_Answers]:
         """Give the connection; who has no answer within the client's own time, and what the command waits, has none."""

@@ -174,16 +174,11 @@ class Calls:
         """Call a function that takes its arguments one by one and answers one flat list."""
         return flat(command, self._ask(command, words, None))
 
-    async def _hot_async(
-        self, connection: AsyncConnection | None, command: str, words: Words, waits_s: float = 0.0
-    ) -> list[Any]:
-        """Do what `_hot` does without holding the event loop up; answers and failures are the same.
-
-        The answer may be later by `waits_s`, for which the connection is blocked.
-        """
+    async def _hot_async(self, connection: AsyncConnection | None, command: str, words: Words) -> list[Any]:
+        """Do what `_hot` does without holding the event loop up; answers and failures are the same."""
         if self.goes_over(connection):
             try:
-                return flat(command, await connection.ask(self._call_of(command, words), waits_s))
+                return flat(command, await connection.ask(self._call_of(command, words)))
             except ErrorAnswer:
                 pass  # No such function, or none for this user, or no memory: the other way knows what to do or to say.
             except redis.exceptions.RedisError as error:

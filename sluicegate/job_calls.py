@@ -11,8 +11,8 @@ import redis
 from sluicegate import keys, replies
 from sluicegate.admission import Decision
 from sluicegate.async_connection import AsyncConnection, ErrorAnswer
-from sluicegate.calls import Arguments, Calls, Words, flat
-from sluicegate.errors import StoreError, StoreRejected
+from sluicegate.calls import Arguments, Calls, Words
+from sluicegate.errors import StoreRejected
 from sluicegate.redis_errors import translated
 
 # A queue without stored settings names no time to come back; this is the default of closed_retry_s.
@@ -66,36 +66,9 @@ class JobCalls(Calls):
         request: str,
         slots: int,
         version: str = "",
-        *,
-        waits_s: float = 0.0,
     ) -> replies.Claimed:
-        """Do what `claim` does without holding the event loop up; answers and failures are the same.
-
-        On a connection that waits for the wake key, for at most `waits_s`, it is carried out right after that.
-        """
-        return self._claimed(await self._hot_async(connection, "claim", (worker, request, slots, version), waits_s))
-
-    async def claim_woken(
-        self, connection: AsyncConnection, timeout_s: float, worker: str, request: str, slots: int, version: str = ""
-    ) -> tuple[replies.Claimed, StoreError | None]:
-        """Claim at once when the wake key says that something may have changed, or `timeout_s` are over.
-
-        Both are one round trip, on a connection that nobody else uses: what is asked there waits, too. Gives also why
-        there was no wait, where the server refused it.
-        """
-        words = (worker, request, slots, version)
-        if not self.goes_over(connection):
-            return await self.claim_async(None, *words), None
-        try:
-            waited, answer = await connection.ask_behind(
-                self._wait_words(timeout_s), timeout_s, self._call_of("claim", words)
-            )
-        except ErrorAnswer:  # as in `_hot_async`
-            return await self.claim_async(None, *words), None
-        except redis.exceptions.RedisError as error:
-            raise translated(error) from error
-        refused = StoreRejected(str(waited)) if isinstance(waited, ErrorAnswer) else None
-        return self._claimed(flat("claim", answer)), refused
+        """Do what `claim` does without holding the event loop up; answers and failures are the same."""
+        return self._claimed(await self._hot_async(connection, "claim", (worker, request, slots, version)))
 
     def _claimed(self, answer: list[Any]) -> replies.Claimed:
         try:

@@ -28,21 +28,15 @@ class QueueClock:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._sample: _Sample | None = None
-        self._learnt_s: float | None = None
 
     def learn(self, at_ms: int, sent_s: float, received_s: float) -> None:
         """Take a sample: an answer's instant in ms of Redis TIME, and the monotonic times around the call."""
-        round_trip_s, self._learnt_s = received_s - sent_s, received_s
+        round_trip_s = received_s - sent_s
         known = self._sample
         stands = known is not None and received_s - known.taken_s < _SAMPLE_LIFE_S
         if known is not None and stands and known.round_trip_s < round_trip_s:
             return
         self._sample = _Sample(at_ms - (sent_s + received_s) * 500, round_trip_s, received_s)
-
-    @property
-    def is_fresh(self) -> bool:
-        """Say whether a sample came within the last 5 s, better or not than the one that counts."""
-        return self._learnt_s is not None and self._clock.monotonic() - self._learnt_s < _SAMPLE_LIFE_S / 2
 
     def now_ms(self) -> float:
         """Give Redis TIME in ms."""

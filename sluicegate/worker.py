@@ -18,7 +18,6 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from sluicegate import __version__
-from sluicegate.async_connection import AsyncConnection
 from sluicegate.attempt import CALL_GRACE_S, Setting, log_expired
 from sluicegate.clock import Clock, SystemClock
 from sluicegate.errors import StoreError, UsageError
@@ -97,8 +96,6 @@ class Worker:
         self._instance = secrets.token_hex(4)
         self._claims = 0
         self._unanswered = False
-        # With no lease held nothing but the wake key is a reason to claim, so the claim is sent right behind the wait.
-        self._claims_behind_wait = False
         self._said_not_open = False
         self._point = point
         self._pointed_at = -1
@@ -151,7 +148,7 @@ class Worker:
         self._leases.freed.clear()
         rules = self._upkeep.rules or await self._upkeep.learn_rules()
         free = max(0, self._settings.max_inflight - len(self._leases)) if rules is not None else 0
-        claimed, refused = await self._claim(free)
+        claimed = await self._claim(free)
         if rules is None:
             await self._say_not_open()
         for event in claimed.expired:
@@ -161,8 +158,6 @@ class Worker:
         if rules is not None and claimed.jobs:
             self._leases.start(claimed.jobs, rules)
         self._see_gate(claimed)
-        if refused is not None:
-            raise refused
         if free == 0 or len(claimed.jobs) >= free:
             await self._pause(GATE_WATCH_S)
         else:
@@ -184,10 +179,11 @@ class Worker:
             self._said_not_open = True
             self._log.warning("queue_not_open", queue=self._store.queue, unblock=unblock)
 
-    async def _claim(self, slots: int) -> tuple[Claimed, StoreError | None]:
+    async def _claim(self, slots: int) -> Claimed:
         """Claim under a request id that is kept until it is answered: the same answer comes again.
 
-        Gives also why there was no wait before it, where there should have been one.
+        It is sent once the wait for work is over. Right behind that wait it would save a round trip, and be carried out
+        for a worker that hangs, or that is gone without its connection: its jobs would be lost to it.
         """
         repeats = self._unanswered
         if not repeats:
@@ -195,31 +191,14 @@ class Worker:
         self._unanswered = True
         request = f"{self._instance}-{self._claims}"
         words = (self.worker_id, request, slots, __version__)
-        behind, self._claims_behind_wait = self._claims_behind_wait, False
-        if behind and self._waiting is not None and not self._stopping:
-            claimed, refused = await self._claim_behind_wait(self._waiting, words)
-        else:
-            sent_s, refused = self._clock.monotonic(), None
-            claimed = await self._link.heard(self._store.claim_async(self._connection, *words))
-            self._queue_clock.learn(claimed.at_ms, sent_s, self._clock.monotonic())
+        sent_s = self._clock.monotonic()
+        claimed = await self._link.heard(self._store.claim_async(self._connection, *words))
+        self._queue_clock.learn(claimed.at_ms, sent_s, self._clock.monotonic())
         self._unanswered = False
         if repeats and claimed.jobs:
             # These leases began with an answer that was lost.
             self._upkeep.renew_soon()
-        return claimed, refused
-
-    async def _claim_behind_wait(
-        self, connection: AsyncConnection, words: tuple[str, str, int, str]
-    ) -> tuple[Claimed, StoreError | None]:
-        if self._wake is None:
-            return await self._link.heard(self._store.claim_woken(connection, self._wait_s(), *words))
-        claimed = await self._link.heard(self._store.claim_async(connection, *words, waits_s=self._wait_s()))
-        wake, self._wake = self._wake, None
-        (refused,) = await asyncio.gather(wake, return_exceptions=True)
-        return claimed, refused if isinstance(refused, StoreError) else None
-
-    def _wait_s(self) -> float:
-        return min(self._settings.idle_wait_s, GATE_WATCH_S)
+        return claimed
 
     def _see_gate(self, claimed: Claimed) -> None:
         if claimed.drain_state == self._gate:
@@ -231,12 +210,9 @@ class Worker:
 
     async def _work_or_room(self) -> None:
         """Wait until the wake key says that something may have changed, a slot is free, or the gate is due."""
-        if len(self._leases) == 0 and self._store.goes_over(self._waiting):
-            # What the queue's time is, a claim that waited does not tell.
-            self._claims_behind_wait = self._queue_clock.is_fresh
-            return
         if self._wake is None:
-            asked = self._store.wait_for_work_async(self._waiting, self._wait_s())
+            wait_s = min(self._settings.idle_wait_s, GATE_WATCH_S)
+            asked = self._store.wait_for_work_async(self._waiting, wait_s)
             self._wake = asyncio.ensure_future(self._link.heard(asked))
         room = asyncio.ensure_future(self._leases.freed.wait())
         await asyncio.wait({self._wake, room}, return_when=asyncio.FIRST_COMPLETED)

@@ -172,39 +172,6 @@ def test_a_submission_gets_through_where_the_library_is_missing_or_functions_are
     assert queue.counters()["replayed"] == 3
 
 
-def test_a_claim_behind_a_wait_is_carried_out_as_soon_as_there_is_work_or_the_wait_is_over(queue: OpenQueue) -> None:
-    async def scenario() -> None:
-        connection = queue.store.async_connection()
-        assert connection is not None
-        queue.client.delete("queue:wake")  # the opening left a token
-        waiting = asyncio.ensure_future(queue.store.claim_woken(connection, 5, "w1", "r1", 3))
-        await asyncio.to_thread(wait_until, lambda: queue.client.info("clients")["blocked_clients"] == 1, "the wait")
-        job_id = await asyncio.to_thread(queue.accepted)
-        claimed, refused = await waiting
-        assert ([job.job_id for job in claimed.jobs], refused) == ([job_id], None)
-        again, refused = await queue.store.claim_woken(connection, 0.05, "w1", "r1", 3)
-        assert ([job.job_id for job in again.jobs], refused) == ([job_id], None)
-        nothing, refused = await queue.store.claim_woken(connection, 0.05, "w1", "r2", 3)
-        assert (nothing.jobs, refused) == ((), None)
-        await connection.close()
-
-    run(scenario)
-
-
-def test_a_claim_behind_a_wait_that_the_server_refuses_is_answered_beside_the_refusal(queue: OpenQueue) -> None:
-    async def scenario() -> None:
-        connection = queue.store.async_connection()
-        assert connection is not None
-        job_id = await asyncio.to_thread(queue.accepted)
-        queue.client.set("queue:wake", "garbage")
-        claimed, refused = await queue.store.claim_woken(connection, 5, "w1", "r1", 3)
-        assert [job.job_id for job in claimed.jobs] == [job_id]
-        assert "WRONGTYPE" in str(refused)
-        await connection.close()
-
-    run(scenario)
-
-
 def test_what_is_no_text_is_told_to_whoever_asked_and_the_connection_is_made_again(
     redis_url: str, connect: Connect
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -84,6 +85,25 @@ def test_a_worker_killed_in_mid_call_leaves_at_most_its_slots_unknown_in_time_an
     effects = read_effects(effects_log)
     assert {effect.key for effect in effects} == set(ids)
     assert duplicate_keys(effects) == {}
+
+
+def test_an_idle_worker_that_stands_still_takes_no_job(
+    open_queue: OpenQueueFunction, children: Children, start_provider: StartProvider
+) -> None:
+    queue = open_queue(lease_ms=int(LEASE_S * 1000))
+    pid = start_worker(children, queue.url, start_provider(0.01))
+    wait_until(lambda: said(children, "gate_seen") == 1, "the worker")
+    first = queue.accepted()
+    wait_until(lambda: queue.state(first) == "succeeded", "a job, so that it waits for the next one")
+    time.sleep(0.5)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        job_id = queue.accepted()
+        time.sleep(1.0)
+        assert queue.state(job_id) == "ready", "any other worker may have it"
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    wait_until(lambda: queue.state(job_id) == "succeeded", "its end")
 
 
 def test_sigterm_finishes_what_has_the_slack_says_so_in_json_and_exits_0(
