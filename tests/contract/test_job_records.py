@@ -22,7 +22,9 @@ def test_a_record_reads_as_numbers_whatever_it_leaves_out(client: Any) -> None:
     full = {"cost": "c", "deadline": "1", "attempt": "2", "retries": "3", "eligible": "4", "fence": "5", "losses": "6"}
     client.hset("job:y", mapping={"state": "ready", "class": "known", "rev": "8", "canary": "run", **full})
     client.hset("job:z", mapping={"state": "ready", "class": "known"})
-    client.hset("job:refused", "state", "refused")
+    client.hset("job:refused", mapping={"state": "refused", "class": "known"})
+    client.hset("job:classless", "state", "ready")
+    client.hset("job:stateless", "class", "known")
     x, y, z = (value_of(client, f"J.read({{ p = '' }}, '{name}')") for name in "xyz")
     zeroes = dict.fromkeys(("deadline", "attempt", "retries", "fence", "losses"), 0)
     base = {"state": "ready", "class": "known"}
@@ -35,10 +37,9 @@ def test_a_record_reads_as_numbers_whatever_it_leaves_out(client: Any) -> None:
         "rev": 8,
         "canary": "run",
     }
-    assert value_of(client, "{ J.read({ p = '' }, 'refused') == nil, J.read({ p = '' }, 'gone') == nil }") == [
-        True,
-        True,
-    ]
+    none = ("refused", "gone", "classless", "stateless")
+    read = ", ".join(f"J.read({{ p = '' }}, '{name}') == nil" for name in none)
+    assert value_of(client, f"{{ {read} }}") == [True] * len(none)
 
 
 FULL: dict[str, str] = {

@@ -210,3 +210,9 @@ def test_whatever_ends_a_call_no_job_is_there_without_its_payload(clocked: Clock
     assert clocked.client.hget("job:a", "state") == "ready"
     assert clocked.client.get("payload:a") == "{}"
     assert restored(clocked, whole, row("b")) == ("ok", {"kept": 1, "ready": 1})
+
+
+def test_where_there_is_no_queue_a_dry_run_goes_by_the_contract_of_the_snapshot(lost: ClockedQueue) -> None:
+    for classes, state in (({}, "ready"), (UNSAFE, "unknown")):
+        contract = contract_of(classes=dict(classes)).for_redis()
+        assert restored(lost, row("a"), suspect="1", dry="1", contract=contract) == ("ok", {state: 1})
