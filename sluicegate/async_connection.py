@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from typing import Any, Self
 
 import hiredis
@@ -55,18 +54,12 @@ class AsyncConnection:
 
         Raises ErrorAnswer, and redis-py's errors where no answer came: then each command behind it has none either.
         """
-        async with self._in_time(waits_s) as answers:
-            return await answers.send(pack(words))
-
-    @asynccontextmanager
-    async def _in_time(self, waits_s: float) -> AsyncIterator[_Answers]:
-        """Give the connection; who has no answer within the client's own time, and what the command waits, has none."""
         answers, within_s = self._answers, self._pool.connection_kwargs.get("socket_timeout")
         try:
             async with asyncio.timeout(None if within_s is None else within_s + waits_s):
                 if answers is None or answers.lost:
                     answers = await self._connect()
-                yield answers
+                return await answers.send(pack(words))
         except TimeoutError as error:
             if answers is not None:
                 # An answer may still come, and the next command on this connection would get it.

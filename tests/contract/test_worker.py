@@ -520,7 +520,7 @@ def test_a_worker_that_may_not_call_functions_runs_them_as_scripts_and_waits_as_
             worker.wait_for("gate_seen")
             ends(queue, queue.accepted(), "succeeded")
             queue.client.config_resetstat()
-            time.sleep(1)
+            time.sleep(1)  # in which it waits four times, and would ask without end if it did not
             assert queue.client.info("commandstats")["cmdstat_blpop"]["calls"] <= 8
     finally:
         queue.client.execute_command("ACL", "DELUSER", "limited")

@@ -95,11 +95,11 @@ def test_an_idle_worker_that_stands_still_takes_no_job(
     wait_until(lambda: said(children, "gate_seen") == 1, "the worker")
     first = queue.accepted()
     wait_until(lambda: queue.state(first) == "succeeded", "a job, so that it waits for the next one")
-    time.sleep(0.5)
+    wait_until(lambda: queue.client.info("clients")["blocked_clients"] == 1, "its wait for work")
     os.kill(pid, signal.SIGSTOP)
     try:
         job_id = queue.accepted()
-        time.sleep(1.0)
+        time.sleep(1.0)  # four times as long as a wait for work lasts
         assert queue.state(job_id) == "ready", "any other worker may have it"
     finally:
         os.kill(pid, signal.SIGCONT)
