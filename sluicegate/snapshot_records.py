@@ -1,6 +1,6 @@
 """Say what a job's record is made of where it is read as it is stored: its version, its container, its line. Pure.
 
-The functions say the same of records (sluicegate/functions/_portable.lua), and a test compares them.
+P.score in sluicegate/functions/_portable.lua names the same containers, and a test compares them.
 """
 
 from __future__ import annotations

@@ -71,9 +71,9 @@ function commands.snapshot_refusals(q)
 end
 readonly.snapshot_refusals = true
 
--- records {ids}: the records of the first of at most 100 jobs in any state, each with its version, its decision and its
--- ledger entry; of large payloads a call gives fewer. Read-only.
--- -> {jobs = [{id, job, payload, decision, ledger, version, score}], looked = how many ids that is of}; a final one has no
+-- records {ids}: the records of the first of at most 100 jobs in any state, each with its decision and its ledger entry; of
+-- large payloads a call gives fewer. Read-only.
+-- -> {jobs = [{id, job, payload, decision, ledger, score}], looked = how many ids that is of}; a final one has no
 -- score
 function commands.records(q)
   local jobs, looked, bytes = {}, 0, 0
