@@ -144,8 +144,9 @@ function J.classes(q)
   return classes
 end
 
-function J.know_pair(q, class, cost)
-  local name, found = class .. ':' .. cost, J.shared_pairs(q)
+-- See to it that a pair, `{class}:{cost class}`, is among them.
+function J.know_pair(q, name)
+  local found = J.shared_pairs(q)
   if q.pairs_lost then
     for _, pair in ipairs(found.all) do put('SADD', q.p .. 'queue:pairs', pair.name) end
     q.pairs_lost = false

@@ -58,11 +58,7 @@ local function enter_again(q, v, i, state)
   local id, class, was, job = v[i], v[i + 2], v[i + 4], q.entering
   job.id, job.state, job.class, job.cost, job.deadline = id, state, class, v[i + 3], v[i + 5]
   job.eligible, job.ready_at = v[i + 6], v[i + 6]
-  local pair = class .. ':' .. job.cost
-  if not q.pairs_met[pair] then
-    J.know_pair(q, class, job.cost)
-    q.pairs_met[pair] = true
-  end
+  J.know_pair(q, class .. ':' .. job.cost)
   J.enter(q, job)
   if state == was and (state == 'unknown' or state == 'blocked') then
     index(q, 'ZADD', q.p .. 'queue:' .. state, v[i + 7], id)
@@ -72,7 +68,7 @@ end
 
 -- Have ready what all jobs of a call share.
 function P.begin(q)
-  q.pairs_met, q.entering = {}, {}
+  q.entering = {}
   q.fence, q.restored_at = digits(q.us), digits(q.now)
 end
 

@@ -223,7 +223,7 @@ local function accept_run(q, a, load, kind, deadline, i, most)
 end
 
 local function accept(q, a, load, job, kind, deadline, i)
-  if q.pairs_lost or not J.shared_pairs(q).by_name[kind.pair] then J.know_pair(q, kind.class, kind.cost) end
+  J.know_pair(q, kind.pair)
   if a.alone then return accept_lone(q, a, kind, deadline) end
   return accept_run(q, a, load, kind, deadline, i, run_length(q, a, load, kind, job, deadline))
 end

@@ -201,12 +201,12 @@ def test_each_class_is_named_once(client: Any) -> None:
 def test_a_new_pair_is_remembered_and_what_was_lost_with_it(client: Any) -> None:
     client.delete("queue:pairs")
     client.zadd("queue:ready:known:browser", {"x": 1})
-    know = "J.know_pair(q, 'known', 'browser') local after = #J.pairs(q) J.know_pair(q, 'long', '-')"
+    know = "J.know_pair(q, 'known:browser') local after = #J.pairs(q) J.know_pair(q, 'long:-')"
     assert worth(client, f"{frame()} {know} return {{ after, #J.pairs(q) }}") == [1, 2]
     assert client.smembers("queue:pairs") == {"known:browser", "long:-"}
 
 
 def test_a_known_pair_is_not_written_again(client: Any) -> None:
     client.config_resetstat()
-    assert worth(client, f"{frame()} J.know_pair(q, 'known', '-') return #J.pairs(q)") == len(PAIRS)
+    assert worth(client, f"{frame()} J.know_pair(q, 'known:-') return #J.pairs(q)") == len(PAIRS)
     assert "cmdstat_sadd" not in client.info("commandstats")
