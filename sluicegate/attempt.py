@@ -16,6 +16,7 @@ from sluicegate.clock import Clock
 from sluicegate.errors import StoreError
 from sluicegate.job import Call, CallKind, Job, Outcome, Settlement, settle_after
 from sluicegate.job_calls import SettlementWords
+from sluicegate.printable import is_text
 from sluicegate.provider_call import Handler
 from sluicegate.queue_clock import QueueClock
 from sluicegate.replies import JobEvent, Settled
@@ -91,14 +92,20 @@ class Attempt:
         self._timeout_s = 0.0
         self._cut = False
         self._abandoned = False
+        self._readable = is_text(job.payload)
+        # Whether its lease is about to end by its own word.
+        self.settling = False
         self._progress_until_s = setting.clock.monotonic() + rules.lease_s
 
     def progresses(self) -> bool:
         """Say whether the attempt gets on: a call within its timeout and grace, or a try to reach the store."""
         return self._with.clock.monotonic() < self._progress_until_s
 
-    def too_late(self) -> bool:
-        """Say whether too little time is left to start."""
+    def may_call(self) -> bool:
+        """Say whether there may be a call: enough time is left, and its payload can be read."""
+        return self._readable and not self._too_late()
+
+    def _too_late(self) -> bool:
         return self._remaining_s() < self._rules.retry.margin_s
 
     def stop(self) -> None:
@@ -117,14 +124,17 @@ class Attempt:
         self._abandoned = True
 
     async def run(self, intent: str) -> Ended:
-        """Go on from what its intent was answered, '' for one that came too late to ask; says how the lease ended."""
+        """Go on from what its intent was answered, '' where it was not asked for; says how the lease ended."""
         if intent == "stale":
             self._with.log.warning("lease_lost", job_id=self.job.job_id, attempt=self.job.attempt, before="call")
             return Ended.LOST
         if intent and (intent != "go" or self._cut):
             # The gate may have been read as closed while the answer was on its way.
             return await self._settle(self._put_back(), None)
-        if not intent or self.too_late():
+        if not self._readable:
+            self._with.log.error("payload_not_text", job_id=self.job.job_id, attempt=self.job.attempt)
+            return await self._settle(Settlement(Outcome.FAILED), None, "payload_not_text")
+        if not intent or self._too_late():
             return await self._settle(Settlement(Outcome.EXPIRED), None)
         call = await self._make_call()
         return await self._settle(self._settlement(call), call)
@@ -197,9 +207,10 @@ class Attempt:
         return self._put_back() if settlement.outcome is Outcome.REQUEUED else settlement
 
     def _put_back(self) -> Settlement:
-        return Settlement(Outcome.EXPIRED if self.too_late() else Outcome.REQUEUED)
+        return Settlement(Outcome.EXPIRED if self._too_late() else Outcome.REQUEUED)
 
-    async def _settle(self, settlement: Settlement, call: Call | None) -> Ended:
+    async def _settle(self, settlement: Settlement, call: Call | None, cause: str = "") -> Ended:
+        self.settling = True
         job = self.job
         words = SettlementWords(
             job.job_id,
@@ -210,7 +221,7 @@ class Attempt:
             delay_ms=math.ceil(settlement.delay_s * 1000),
             kind=call.kind.value if call is not None else "",
             latency_ms=round(call.latency_s * 1000) if call is not None else "",
-            cause="drain" if self._cut else "",
+            cause="drain" if self._cut else cause,
         )
         try:
             settled = await self._settled(words)

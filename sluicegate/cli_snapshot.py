@@ -50,8 +50,8 @@ def snapshot(
         few = written.left_out[:_FEW]
         more = f", and {len(written.left_out) - len(few)} more" if len(written.left_out) > len(few) else ""
         raise fail(
-            f"The records of {', '.join(map(printable, few))}{more} were damaged by hand, so {file} lacks them: no "
-            "restore would take them.",
+            f"The records of {', '.join(map(printable, few))}{more} were damaged by hand, or are no UTF-8, so {file} "
+            "lacks them: no restore would take them.",
             "`sluicegate queue show ID` shows one.",
         )
     if damaged:

@@ -12,6 +12,7 @@ from structlog.typing import FilteringBoundLogger
 from sluicegate.attempt import Attempt, Desk, Setting
 from sluicegate.errors import StoreError
 from sluicegate.job import Job
+from sluicegate.printable import is_text, printable
 from sluicegate.stop_report import Ended, StopReport
 from sluicegate.worker_rules import WorkerRules
 
@@ -39,9 +40,6 @@ class Leases:
     def __len__(self) -> int:
         return len(self._running)
 
-    def __contains__(self, job_id: str) -> bool:
-        return job_id in self._attempts
-
     def start(self, jobs: Sequence[Job], rules: WorkerRules) -> None:
         """Begin the attempts of jobs that were just claimed together; those under the same fence go on.
 
@@ -49,16 +47,20 @@ class Leases:
         """
         asked = []
         for job in jobs:
+            if not is_text(job.job_id):
+                # No command can name it: its lease runs out.
+                self._log.error("job_id_not_text", job_id=printable(job.job_id))
+                continue
             held = self._attempts.get(job.job_id)
             if held is not None and held.job.fence == job.fence:
                 continue
             attempt = Attempt(job, rules, self._setting, self._desk)
             self._attempts[job.job_id] = attempt
             self._running.add(attempt)
-            if attempt.too_late():
-                self._begin(attempt, "")
-            else:
+            if attempt.may_call():
                 asked.append(attempt)
+            else:
+                self._begin(attempt, "")
         if asked:
             task = asyncio.get_running_loop().create_task(self._ask(asked, rules))
             self._asking.add(task)
@@ -88,6 +90,11 @@ class Leases:
     def to_renew(self) -> dict[str, int]:
         """Give job id → fence of the attempts that make progress."""
         return {job_id: attempt.job.fence for job_id, attempt in self._attempts.items() if attempt.progresses()}
+
+    def expects(self, job_id: str, fence: int) -> bool:
+        """Say whether the lease of a job under this fence is still to be held: nobody here is ending it."""
+        attempt = self._attempts.get(job_id)
+        return attempt is not None and attempt.job.fence == fence and not attempt.settling
 
     def stop_all(self) -> None:
         """Let go of every lease as a drain asks, and report when none of them is held."""

@@ -1,6 +1,7 @@
 """Send many commands over one connection without waiting for each answer; the answers come in the same order.
 
-redis-py's pipeline parses each answer in Python; here hiredis parses all that has come, in C.
+redis-py's pipeline parses each answer in Python; here hiredis parses all that has come, in C. What is no UTF-8 comes as
+Python's surrogates: among a million records somebody's hand may have spoilt one, and the others are wanted.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, Self
 import hiredis
 import redis
 
-from sluicegate.redis_errors import lost, no_text
+from sluicegate.redis_errors import lost
 from sluicegate.wire import NOTHING_YET, Connection, pack
 
 _READ_BYTES = 1 << 18
@@ -67,7 +68,10 @@ class Pipeline:
         self._awaited = 0
         self._speaks_resp3 = str(connection.protocol) == "3"
         self._reader: Any = hiredis.Reader(
-            encoding="utf-8", notEnoughData=NOTHING_YET, replyError=connection._parser.parse_error
+            encoding="utf-8",
+            errors="surrogateescape",
+            notEnoughData=NOTHING_YET,
+            replyError=connection._parser.parse_error,
         )
 
     def __enter__(self) -> Self:
@@ -112,8 +116,6 @@ class Pipeline:
                     said = [_no_value(one) for one in said if not isinstance(one, hiredis.PushNotification)]
                 if len(said) < answers:
                     self._read_more()
-        except UnicodeDecodeError as error:
-            raise no_text(error) from error
         except OSError as error:
             raise lost(error) from error
         self._awaited -= answers

@@ -1,4 +1,4 @@
-"""Write text from outside so that no part of it is a command to a terminal, or breaks the line that it stands in."""
+"""Look at text from outside: whether it is text at all, and how it is written without being a command to a terminal."""
 
 from __future__ import annotations
 
@@ -8,6 +8,17 @@ REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 def printable(text: str, instead: str = REPLACEMENT) -> str:
     """Put `instead` in the place of each character that isn't printable: control characters, line breaks."""
     return "".join(character if character.isprintable() else instead for character in text)
+
+
+def is_text(text: str) -> bool:
+    """Say whether a text can be written down as UTF-8; bytes that were none have come as surrogates."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def words_of(text: str) -> str:

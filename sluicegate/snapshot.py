@@ -26,9 +26,9 @@ from sluicegate.errors import NeverStill, NoContract
 from sluicegate.functions import VERSION
 from sluicegate.replies import rows
 from sluicegate.snapshot_calls import Row
-from sluicegate.snapshot_file import FORMAT, LineKind, SnapshotWriter, Written
+from sluicegate.snapshot_file import FORMAT, LineKind, SnapshotWriter, Written, encoded
 from sluicegate.snapshot_lines import NotRight, all_right, check_refusal, header_of, is_right
-from sluicegate.snapshot_records import Correction, Place
+from sluicegate.snapshot_records import Correction, JobLine, Place
 from sluicegate.store import Store
 
 _LOOKS = 10
@@ -132,7 +132,7 @@ def write_snapshot(store: Store, path: Path, *, moving: bool = False) -> Written
             )
             left_out = left_out - lines.keys() | {row.id for row in filter(None, lines.values()) if not is_right(row)}
         for job_id, line in sorted(lines.items()):
-            writer.write_encoded([Correction(job_id, None if job_id in left_out else line)])
+            writer.write_lines(encoded([Correction(job_id, None if job_id in left_out else line)]))
         jobs = written + sum(line is not None and line.id not in left_out for line in lines.values())
         refusals = _write_refusals(store, writer, int(head["horizon"]), left_out)
         counts: dict[str, Any] = {"jobs": jobs, "refusals": refusals, "still": still, "until_ms": until_ms}
@@ -171,16 +171,27 @@ def _write_jobs(store: Store, writer: SnapshotWriter, containers: Iterable[str],
         nonlocal count
         for found in store.snapshot_rows(container):
             lines = [line for line, _ in found]
-            if not all_right(lines):
-                left_out.update(line.id for line in lines if not is_right(line))
-                lines = [line for line in lines if line.id not in left_out]
-            writer.write_encoded(lines)
-            count += len(lines)
+            count += _write_right(writer, lines, left_out)
             yield [(line.id, line.score, version) for line, version in found]
 
     for name in containers:
         index.add(name, written(name))
     return count, left_out
+
+
+def _write_right(writer: SnapshotWriter, lines: Sequence[JobLine], left_out: set[str]) -> int:
+    """Write those of some jobs that are right, and add the others to `left_out`; gives how many were written."""
+    if all_right(lines):
+        try:
+            writer.write_lines(encoded(lines))
+        except UnicodeEncodeError:
+            pass  # one of them holds what is no text; nothing was written
+        else:
+            return len(lines)
+    left_out.update(line.id for line in lines if not is_right(line))
+    right = [line for line in lines if line.id not in left_out]
+    writer.write_lines(encoded(right))
+    return len(right)
 
 
 def _corrected(store: Store, containers: set[str], index: Index, *, moving: bool) -> tuple[Corrections, int, bool]:
@@ -223,7 +234,10 @@ def _changed(store: Store, containers: Iterable[str], index: Index, corrections:
         if here is not None:
             changed.add(here[0])
         changed.update(place[0] for place in wanted)
-    return changed | {job_id for job_id, row in corrections.items() if row is not None and job_id not in met}
+    # One that no container has is met in none of them.
+    return changed | {
+        job_id for job_id, row in corrections.items() if row is not None and row[0].score and job_id not in met
+    }
 
 
 def _from_first_difference(

@@ -69,15 +69,28 @@ class SnapshotCalls(Calls):
             yield rows
 
     def snapshot_jobs(self, ids: Sequence[str]) -> Iterator[list[Row]]:
-        """Give those of some jobs that are open, as `snapshot_rows`; none of one whose place went meanwhile."""
+        """Give those of some jobs that are open, as `snapshot_rows`; without a score where its container lacks it."""
         for start in range(0, len(ids), _FIRST_ROWS):
-            some = [(job_id, "") for job_id in ids[start : start + _FIRST_ROWS]]
+            yield self._rows_and_scores(ids[start : start + _FIRST_ROWS])
+
+    def _rows_and_scores(self, ids: Sequence[str]) -> list[Row]:
+        found: list[Row] = []
+        unplaced: dict[str, str] = {}
+        while ids:
+            some = [(job_id, "") for job_id in ids]
             ((_, answers),) = self._read_many([some], self._records_asked, lambda part: 2 * len(part))
             rows = _rows(some, answers)
             ((_, scores),) = self._read_many([rows], self._scores_asked, len)
-            for (line, _), score in zip(rows, scores, strict=True):
+            before, unplaced = unplaced, {}
+            for (line, version), score in zip(rows, scores, strict=True):
+                if score is None and before.get(line.id) != version:
+                    # It moved between the two questions; one that has not when it is asked for again has no place.
+                    unplaced[line.id] = version
+                    continue
                 line.score = "" if score is None else f"{float(score):.17g}"
-            yield [row for row in rows if row[0].score]
+                found.append((line, version))
+            ids = list(unplaced)
+        return found
 
     def snapshot_versions(self, container: str) -> Iterator[list[Place]]:
         """Give the places of the open jobs of a container, in the same way."""
@@ -101,7 +114,10 @@ class SnapshotCalls(Calls):
         return packed_each([job_id for job_id, _ in places], ("HMGET", self.keys.job(""), *VERSION_FIELDS))
 
     def _scores_asked(self, rows: Sequence[Row]) -> bytes:
-        return b"".join([packed("ZSCORE", self.keys(container_of(line.record) or ""), line.id) for line, _ in rows])
+        containers = [self.keys(container_of(line.record) or "").encode(errors="surrogateescape") for line, _ in rows]
+        return b"".join(
+            [packed("ZSCORE", container, line.id) for container, (line, _) in zip(containers, rows, strict=True)]
+        )
 
     def _read_many(
         self, parts: Iterable[Part], asked: Callable[[Part], bytes], answers: Callable[[Part], int]

@@ -107,13 +107,10 @@ class SnapshotWriter:
 
     def write(self, kind: LineKind, body: Mapping[str, Any]) -> None:
         """Write one line."""
-        self._add(line_of(kind, body))
+        self.write_lines(line_of(kind, body))
 
-    def write_encoded(self, lines: Sequence[JobLine | Correction | Refusal]) -> None:
-        """Write a line for each."""
-        self._add(_encoder.encode_lines(lines))
-
-    def _add(self, lines: bytes) -> None:
+    def write_lines(self, lines: bytes) -> None:
+        """Write whole lines, as `encoded` gives them."""
         self._lines += lines
         if len(self._lines) >= _BUFFER:
             self._pass_on()
@@ -145,6 +142,11 @@ class SnapshotWriter:
         _keep_name(self._path.parent)
         self._raw.close()
         return sha256
+
+
+def encoded(lines: Sequence[JobLine | Correction | Refusal]) -> bytes:
+    """Give a line for each as it stands in the file; raises UnicodeEncodeError where one holds what is no text."""
+    return _encoder.encode_lines(lines)
 
 
 def line_of(kind: LineKind, body: Mapping[str, Any]) -> bytes:

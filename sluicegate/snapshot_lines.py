@@ -188,10 +188,11 @@ def all_right(lines: Sequence[JobLine]) -> bool:
 
 
 def is_right(line: JobLine) -> bool:
-    """Say whether a job as it is stored would be put back."""
+    """Say whether a job as it is stored can be written down, and would be put back."""
     try:
+        msgspec.json.encode(line)
         check_job(msgspec.to_builtins(line))
-    except NotRight:
+    except (NotRight, UnicodeEncodeError):
         return False
     return True
 

@@ -20,6 +20,8 @@ Place = tuple[str, str, str]
 VERSION_FIELDS = ("state", "rev", "fence", "intent_fence", "canary")
 # Plain texts: to look a member up, and to compare with it, takes longer than all the rest of a version.
 _READY, _RUNNING = JobState.READY.value, JobState.RUNNING.value
+# That of a job that has not moved since it came, as most.
+_FRESH = "ready:1"
 _NONE_OF_OURS = frozenset({None, "", "refused", *(state.value for state in FINAL_STATES)})
 _CONTAINERS = {
     JobState.DELAYED.value: "queue:delayed",
@@ -80,16 +82,16 @@ def version_of(
     """
     if state in _NONE_OF_OURS or canary:
         return ""
-    if state == _RUNNING:
-        return f"running:{fence or ''}:{intent_fence or ''}"
-    return f"{state}:{rev or '1'}"
+    version = f"running:{fence or ''}:{intent_fence or ''}" if state == _RUNNING else f"{state}:{rev or '1'}"
+    # What is no text can't be kept, and a version is only compared.
+    return version if version.isascii() else ascii(version)
 
 
 def version_in(record: Record) -> str:
     """Give the version that a record has."""
     get = record.get
-    if get("state") == _READY and "canary" not in record:
-        return f"ready:{get('rev') or '1'}"
+    if get("state") == _READY and "rev" not in record and "canary" not in record:
+        return _FRESH
     return version_of(get("state"), get("rev"), get("fence"), get("intent_fence"), get("canary"))
 
 

@@ -90,11 +90,10 @@ class Upkeep:
         held = list(self._leases.to_renew().items())
         for start in range(0, len(held), _BATCH):
             # Not longer than until the next third: then it is looked up anew what makes progress.
-            renewed = await self._with.link.until_answered(
-                every_s, self._with.store.renew, self._with.worker_id, dict(held[start : start + _BATCH])
-            )
+            asked = dict(held[start : start + _BATCH])
+            renewed = await self._with.link.until_answered(every_s, self._with.store.renew, self._with.worker_id, asked)
             for job_id in renewed.lost:
-                if job_id in self._leases:
+                if self._leases.expects(job_id, asked[job_id]):
                     self._with.log.warning("lease_lost", job_id=job_id, before="renewal")
 
     async def _hello(self) -> None:

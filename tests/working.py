@@ -26,11 +26,19 @@ STOP_WITHIN_S = 20.0
 class RunningWorker:
     """Run one worker until the `with` block ends; a failure of its loop fails the test."""
 
-    def __init__(self, redis_url: str, handler: Handler | str, *, worker_id: str = "w1", max_inflight: int = 2) -> None:
-        """Take a handler, or a provider's address."""
+    def __init__(
+        self,
+        redis_url: str,
+        handler: Handler | str,
+        *,
+        worker_id: str = "w1",
+        max_inflight: int = 2,
+        store: Store | None = None,
+    ) -> None:
+        """Take a handler, or a provider's address, and perhaps a store of its own kind, which is closed at the end."""
         self.events: list[Mapping[str, Any]] = []
         self.worker_id = worker_id
-        self._store = Store.connect(redis_url)
+        self._store = store or Store.connect(redis_url)
         self._handler = handler
         self._settings = WorkerSettings(max_inflight=max_inflight, sweep_ms=50)
         self._started = threading.Event()

@@ -9,7 +9,11 @@ from automation.turn import Done, Failed, Progress, Turn, Wait
 from runbooks.verbs.snapshot import Snapshot
 from runbooks.verbs.step import VerbName
 from sluicegate.errors import NeverStill, NoContract, SnapshotBusy
+from sluicegate.printable import printable
 from sluicegate.snapshot import write_snapshot
+
+# Ids in a journal's entry; the others are counted.
+_FEW = 5
 
 
 async def snapshot(turn: Turn) -> Progress:
@@ -25,7 +29,8 @@ async def snapshot(turn: Turn) -> Progress:
         return Failed(VerbName.SNAPSHOT, str(error))
     except OSError as error:
         return Failed(VerbName.SNAPSHOT, f"The snapshot {path} cannot be written: {error.strerror}.")
-    return Done(
-        "snapshot",
-        {"path": str(path), "sha256": written.sha256, "jobs": written.jobs, "refusals": written.refusals},
-    )
+    detail = {"path": str(path), "sha256": written.sha256, "jobs": written.jobs, "refusals": written.refusals}
+    if written.left_out:
+        detail["left_out"] = len(written.left_out)
+        detail["left_out_ids"] = " ".join(map(printable, written.left_out[:_FEW]))
+    return Done("snapshot", detail)

@@ -21,10 +21,13 @@ function P.score(q, row)
   return name and (redis.call('ZSCORE', q.p .. name, row.id) or nil)
 end
 
--- The stored decision for a key, where it is a refusal.
+-- The stored decision for a key, where it is a refusal; nothing of one that holds what no answer can carry, and no snapshot.
 function P.refusal(q, key)
   local shown = J.shown(q, key)
   if not shown or shown.job then return nil end
+  for _, text in pairs(shown.decision) do
+    if string.find(text, '[\128-\255]') then return {} end
+  end
   return shown.decision
 end
 
@@ -36,8 +39,9 @@ local function state_again(q, state, class, suspect)
   return state
 end
 
--- sluicegate/restore.py writes them. A job's words: id payload class cost state deadline place score fence rev n, then n words, the other fields of its record
--- with their values. place is what a pending one is sorted by. A refusal's words: key fp reason retry_at at ends_at.
+-- sluicegate/restore.py writes them. A job's words: id payload class cost state deadline place score fence rev n, then n
+-- words, the other fields of its record with their values. place is what a pending one is sorted by. A refusal's words:
+-- key fp reason retry_at at ends_at.
 P.JOB_WORDS, P.REFUSAL_WORDS = 11, 6
 
 -- What stands under these ids: {id = 'refused' | 'kept'}.

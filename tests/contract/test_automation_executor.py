@@ -52,6 +52,23 @@ def test_a_whole_run_reopens_and_journals_the_lines_of_the_plan(redis_url: str, 
     asyncio.run(scenario())
 
 
+def test_what_the_snapshot_had_to_leave_out_stands_in_the_journal(redis_url: str, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with Parts(redis_url, quick(tmp_path), workers=0) as parts:
+            parts.submit(9, "test-patch")
+            spoilt = sorted(parts.store.list_jobs("ready"))[:7]
+            for job_id in spoilt:
+                parts.client.set(f"payload:{job_id}", b"\xff")
+            run = parts.open_run()
+            await parts.until_step(run, "drain")
+
+            (done,) = parts.journal(run, "done", "snapshot")
+            detail = json.loads(done.detail)
+            assert (detail["jobs"], detail["left_out"], detail["left_out_ids"].split()) == (2, 7, spoilt[:5])
+
+    asyncio.run(scenario())
+
+
 @ON_BOTH
 def test_the_drain_expires_what_cannot_make_it_and_keeps_the_rest(redis_url: str, tmp_path: Path) -> None:
     async def scenario() -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from sluicegate.errors import SnapshotRefused, StoreRejected
+from sluicegate.errors import SnapshotRefused
 from sluicegate.job import Job, Outcome
 from sluicegate.reconcile import Reconciled, by_ledger
 from sluicegate.restore import Restored, Wish, restore
@@ -608,15 +608,6 @@ def test_a_field_that_this_version_does_not_know_is_put_back_as_it_is(
     write_snapshot(kept.store, path)
     assert put_back(fresh(), path).counts == {"ready": len(ids)}
     assert kept.client.hget("job:r1", "note") == "ask Ann – ümläut"
-
-
-def test_a_record_that_is_no_text_gives_no_file_but_an_error(kept: OpenQueue, path: Path) -> None:
-    kept.accepted(job_id="r1")
-    kept.client.set("payload:r1", b"\xff\xfe")
-    with pytest.raises(StoreRejected, match="no UTF-8"):
-        write_snapshot(kept.store, path)
-    assert not path.exists()
-    assert kept.store.observe().ready == 1
 
 
 def test_what_is_of_another_type_where_a_record_should_be_is_no_job(

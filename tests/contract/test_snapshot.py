@@ -9,7 +9,7 @@ import resource
 import stat
 import threading
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from gzip import GzipFile
 from pathlib import Path
 from typing import Any
@@ -178,6 +178,64 @@ def test_moving_jobs_can_be_taken_and_the_file_says_so_and_holds_none_twice(kept
     assert written.jobs == len(jobs_of(path))
     # Whatever was open all the time is there.
     assert set(jobs_of(path)) >= set(kept.store.list_jobs("ready", 1000))
+
+
+def test_of_jobs_that_move_all_the_time_and_never_end_none_is_missing(
+    open_queue: OpenQueueFunction, tmp_path: Path
+) -> None:
+    queue = open_queue(max_running=500, max_pending=5000, retry_budget=1000)
+    ids = {queue.accepted("test-patch") for _ in range(300)}
+    over = threading.Event()
+
+    def move(worker: str) -> None:
+        store, number = Store.connect(queue.url), 0
+        while not over.is_set():
+            number += 1
+            held = store.claim(worker, f"r{number}", 20).jobs
+            settlements = [
+                {"id": job.job_id, "fence": str(job.fence), "request": f"{worker}/{job.fence}", "outcome": "requeued"}
+                for job in held
+            ]
+            if settlements:
+                store.settle_many(worker, [{**one, "worker": worker} for one in settlements])
+        store.close()
+
+    movers = [threading.Thread(target=move, args=(f"w{number}",)) for number in range(2)]
+    for mover in movers:
+        mover.start()
+    try:
+        for number in range(2):
+            path = tmp_path / f"{number}.jsonl.gz"
+            written = write_snapshot(queue.store, path, moving=True)
+            assert (written.left_out, set(jobs_of(path)) ^ ids) == ((), set())
+    finally:
+        over.set()
+        for mover in movers:
+            mover.join()
+
+
+def test_a_job_that_moves_between_the_look_at_its_record_and_that_at_its_place_is_there(queue: OpenQueue) -> None:
+    class Claiming(Store):
+        claimed = False
+
+        def _scores_asked(self, rows: Sequence[Row]) -> bytes:
+            if not self.claimed:
+                self.claimed = True
+                assert queue.claimed("w1").job_id == job_id
+            return super()._scores_asked(rows)
+
+    job_id = queue.accepted()
+    (((line, version),),) = Claiming(queue.client, "default").snapshot_jobs([job_id])
+    assert (line.record["state"], version.split(":")[0]) == ("running", "running")
+    assert float(line.score) == queue.client.zscore("queue:leases", job_id)
+
+
+def test_an_open_job_that_its_container_lacks_has_no_place(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(checked=False)
+    job_id = queue.accepted()
+    queue.client.zrem("queue:fifo:lint-fix:-", job_id)
+    (((line, _),),) = queue.store.snapshot_jobs([job_id])
+    assert (line.record["state"], line.score) == ("ready", "")
 
 
 def test_a_renewed_lease_is_no_move(kept: OpenQueue, tmp_path: Path) -> None:
@@ -370,10 +428,17 @@ def test_what_is_no_plain_file_is_neither_replaced_nor_followed(kept: OpenQueue,
         ("r3", "admitted_at", "1.5"),
         ("delayed", "ready_at", None),
         ("unknown", "attempt", "-1"),
+        # What is no text can't be written down.
+        ("r3", "fp", b"\xff"),
+        ("r3", "note", b"\xff"),
+        ("r3", "class", b"\xfftest-patch"),
+        ("r3", "rev", b"\xff"),
+        ("r3", "state", b"\xff"),
+        ("running", "intent_fence", b"\xff"),
     ],
 )
 def test_a_record_that_no_restore_would_take_is_left_out_and_named(
-    open_queue: OpenQueueFunction, tmp_path: Path, job_id: str, field: str, value: str | None
+    open_queue: OpenQueueFunction, tmp_path: Path, job_id: str, field: str, value: str | bytes | None
 ) -> None:
     queue = open_queue(checked=False, max_running=50, classes={"test-patch": {"deadline_s": 600, "effects": "unsafe"}})
     started = fill(queue, ready=9)
@@ -391,35 +456,50 @@ def test_a_record_that_no_restore_would_take_is_left_out_and_named(
     assert job_id not in ids
 
 
-def test_a_record_that_is_mended_or_damaged_while_it_is_read_is_as_it_was_last(kept: OpenQueue, tmp_path: Path) -> None:
-    mended, damaged = kept.client.hget("job:r7", "deadline"), kept.client.hget("job:r8", "deadline")
+def test_a_payload_that_is_no_text_costs_no_other_job_its_place(kept: OpenQueue, tmp_path: Path) -> None:
+    kept.client.set("payload:r7", b"\x82\xa1n\xff")
+    path = tmp_path / "s.jsonl.gz"
+    written = write_snapshot(kept.store, path)
+    assert (written.left_out, written.jobs, written.still) == (("r7",), 228, True)
+    assert len(jobs_of(path)) == 228
+
+
+@pytest.mark.parametrize(("field", "spoilt"), [("deadline", "soon"), ("fp", b"\xff"), ("class", b"\xff")])
+def test_a_record_that_is_mended_or_damaged_while_it_is_read_is_as_it_was_last(
+    kept: OpenQueue, tmp_path: Path, field: str, spoilt: str | bytes
+) -> None:
+    mended, damaged = kept.client.hget("job:r7", field), kept.client.hget("job:r8", field)
 
     class MovingStore(SpyingStore):
         def snapshot_versions(self, container: str) -> Iterator[list[Place]]:
             if not self.versions:
-                kept.client.hset("job:r7", mapping={"deadline": mended, "rev": "2"})
-                kept.client.hset("job:r8", mapping={"deadline": "soon", "rev": "2"})
+                kept.client.hset("job:r7", mapping={field: mended, "rev": "2"})
+                kept.client.hset("job:r8", mapping={field: spoilt, "rev": "2"})
             yield from super().snapshot_versions(container)
 
     store, path = MovingStore(kept), tmp_path / "s.jsonl.gz"
-    kept.client.hset("job:r7", "deadline", "soon")
+    kept.client.hset("job:r7", field, spoilt)
     written = write_snapshot(store, path)
     assert (written.left_out, written.still) == (("r8",), True)
     with SnapshotReader(path) as reader:
         ids = [row.id for rows in reader.rows() for row in rows if isinstance(row, JobLine)]
     assert len(ids) == len(set(ids)) == written.jobs
     assert ("r7" in ids, "r8" in ids) == (True, False)
-    kept.client.hset("job:r8", "deadline", damaged)
+    kept.client.hset("job:r8", field, damaged)
 
 
-def test_a_refusal_that_no_restore_would_take_is_left_out_and_named(kept: OpenQueue, tmp_path: Path) -> None:
-    queue = kept
-    queue.client.hset("job:k-closed-3", "retry_at", "soon")
+@pytest.mark.parametrize(("field", "spoilt"), [("retry_at", "soon"), ("fp", b"\xff"), ("reason", b"closed\xff")])
+def test_a_refusal_that_no_restore_would_take_is_left_out_and_named(
+    kept: OpenQueue, tmp_path: Path, field: str, spoilt: str | bytes
+) -> None:
+    whole = kept.client.hget("job:k-closed-3", field)
+    kept.client.hset("job:k-closed-3", field, spoilt)
     path = tmp_path / "s.jsonl.gz"
-    written = write_snapshot(queue.store, path)
+    written = write_snapshot(kept.store, path)
     assert written.left_out == ("k-closed-3",)
     with SnapshotReader(path) as reader:
         assert reader.content.counts.refusals == written.refusals
+    kept.client.hset("job:k-closed-3", field, whole)
 
 
 def test_of_a_queue_whose_contract_was_damaged_there_is_no_file(kept: OpenQueue, tmp_path: Path) -> None:

@@ -772,14 +772,3 @@ def test_work_in_a_thread_that_fails_is_an_ambiguous_end(queue: OpenQueue) -> No
     with RunningWorker(queue.url, ThreadHandler(work)) as worker:
         ends(queue, job_id, "unknown")
         assert "the vendor's client broke" in worker.said("handler_failed")[0]["error"]
-
-
-def test_a_payload_that_somebody_overwrote_with_what_is_no_text_ends_no_worker(open_queue: OpenQueueFunction) -> None:
-    queue = open_queue(lease_ms=300)
-    spoilt = queue.accepted()
-    queue.client.set(f"payload:{spoilt}", b"\xff")
-    with pytest.raises(StoreRejected, match="what is no UTF-8"):
-        queue.store.job(spoilt)
-    with RunningWorker(queue.url, at_once, max_inflight=1):
-        ends(queue, spoilt, "unknown")
-        ends(queue, queue.accepted(), "succeeded")
