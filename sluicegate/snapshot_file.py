@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 import msgspec
 from isal import isal_zlib
@@ -83,16 +83,24 @@ class SnapshotWriter:
             # It would be replaced: /dev/null, of all files.
             raise FileExistsError(errno.EEXIST, "it is there, and no plain file")
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self._partial, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        self._raw = os.fdopen(descriptor, "wb", buffering=1 << 18)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            self._raw.close()
-            raise SnapshotBusy(f"Another process is writing the snapshot {self._path}.") from error
-        os.ftruncate(descriptor, 0)
+        self._raw = self._own_file()
+        os.ftruncate(self._raw.fileno(), 0)
         self._gzip = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, _GZIP)
         return self
+
+    def _own_file(self) -> BinaryIO:
+        while True:
+            descriptor = os.open(self._partial, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            raw = os.fdopen(descriptor, "wb", buffering=1 << 18)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raw.close()
+                raise SnapshotBusy(f"Another process is writing the snapshot {self._path}.") from error
+            if _is_named(descriptor, self._partial):
+                return raw
+            # Whoever wrote it has put it in place since it was opened here: it is a whole snapshot.
+            raw.close()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -152,6 +160,14 @@ def encoded(lines: Sequence[JobLine | Correction | Refusal]) -> bytes:
 def line_of(kind: LineKind, body: Mapping[str, Any]) -> bytes:
     """Give a line as it stands in the file."""
     return _encoder.encode({"kind": kind.value, **body}) + b"\n"
+
+
+def _is_named(descriptor: int, path: Path) -> bool:
+    """Say whether an open file still has this name."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat(follow_symlinks=False))
+    except FileNotFoundError:
+        return False
 
 
 def _keep_name(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -10,6 +11,7 @@ import stat
 import threading
 import tracemalloc
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from gzip import GzipFile
 from pathlib import Path
 from typing import Any
@@ -314,6 +316,27 @@ def test_two_writers_of_one_name_are_kept_apart(kept: OpenQueue, tmp_path: Path)
             write_snapshot(kept.store, path)
         first.finish({})
     assert lines_of(path)[0]["kind"] == "end"
+
+
+def test_a_writer_that_has_opened_what_the_one_before_puts_in_place_takes_a_file_of_its_own(
+    kept: OpenQueue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "snapshot.jsonl.gz"
+    with ExitStack() as stack:
+        first = stack.enter_context(SnapshotWriter(path))
+        lock = fcntl.flock
+
+        def lock_late(descriptor: int, operation: int) -> None:
+            monkeypatch.undo()
+            first.finish({})
+            lock(descriptor, operation)
+
+        monkeypatch.setattr(fcntl, "flock", lock_late)
+        second = stack.enter_context(SnapshotWriter(path))
+        assert lines_of(path)[-1]["kind"] == "end"
+        second.finish({"jobs": 7})
+    assert lines_of(path)[-1]["jobs"] == 7
+    assert os.listdir(tmp_path) == [path.name]
 
 
 def test_a_reader_sees_no_file_before_it_is_whole(kept: OpenQueue, tmp_path: Path) -> None:
