@@ -86,7 +86,8 @@ def restore(store: Store, wish: Wish) -> Restored:
         asked = _asked(wish, header, content)
         for said, counted in store.restore((*asked, *words) for words in _parts(reader)):
             if said != "ok":
-                return Restored("interrupted", header, content, counts)
+                cut_short = ("too_old", "begun") if said == "too_old" else ("interrupted", "")
+                return Restored(cut_short[0], header, content, counts, why=cut_short[1])
             counts.update(counted)
         if not wish.dry_run:
             store.restore_end(content.sha256, actor=wish.actor, note=_note(result, wish))

@@ -102,7 +102,10 @@ def refused_said(queue: str, result: Restored) -> Said:
         ),
         "too_old": (
             f"Which jobs of {_instant(result.header.at_ms)} ran since can't be told: queue {queue} has forgotten them.",
-            "Restore it onto an empty server and look.",
+            "The gate stays closed until this restore is given up: take a snapshot of the queue as it is, and restore "
+            "that with --take-over."
+            if result.why
+            else "Restore it onto an empty server and look.",
         ),
         "interrupted": (
             f"The restore into queue {queue} was taken over by another, or its gate was lost.",

@@ -45,7 +45,8 @@ local function parse_record(flat)
     if value and not values[value] then whole, value = false, nil end
     g[field] = value
   end
-  g.restoring = none(h.restoring) -- the restore that is not complete, if any: restore.lua sets and takes it away
+  -- The restore that is not complete, if any, and until when it can tell what has ended: restore.lua writes them.
+  g.restoring, g.restoring_until = none(h.restoring), whole_number(h.restoring_until)
   known('rollback_reason', ROLLBACK_REASONS)
   known('pin', PINS)
   if g.ramp ~= '' and not whole_number(g.ramp) then whole = false end

@@ -16,6 +16,18 @@ local function undeclared(q, classes, costs)
   return nil
 end
 
+-- Until when this restore can tell a lost job from one that has ended since: as long as records of ends are kept. 0 is for
+-- ever: it began where no queue was, and nothing has run since, for the gate stays closed until its end.
+local function told_until(q, g)
+  local a, marked = q.a, g.restoring and g.restoring_until
+  if marked and (marked == 0 or g.restoring == a.restore) then return marked end
+  return a.at + q.s.timings.final_retention_ms
+end
+
+local function is_over(q, instant)
+  return instant and instant > 0 and q.now > instant
+end
+
 -- Why nothing can be restored here, or nil.
 local function restore_refusal(q, g)
   local a = q.a
@@ -31,8 +43,7 @@ local function restore_refusal(q, g)
   if g.run then return { answer = 'run_live', why = g.run.id } end
   local missing = undeclared(q, a.classes, a.costs)
   if missing then return { answer = 'undeclared', why = missing } end
-  -- A job that has ended since is known by its record, as long as that is kept.
-  if a.at < q.now - q.s.timings.final_retention_ms then return { answer = 'too_old' } end
+  if is_over(q, told_until(q, g)) then return { answer = 'too_old', why = g.restoring and 'begun' or nil } end
   return nil
 end
 
@@ -62,10 +73,11 @@ function commands.restore_begin(q)
   local clean = g.stored == 'uninitialised'
   local answer = g.restoring == a.restore and 'resumed' or clean and 'clean' or 'live'
   if a.dry or answer == 'resumed' then return { answer = answer, digest = q.digest or '' } end
+  local until_ms = clean and 0 or told_until(q, g)
   if clean then open_for_restore(q, g) else G.adopt(q, g) end
   if clean or g.drain_state ~= 'drain' then g.since = q.now end
   G.close(q, g, 'restored', 'lost', { reason = 'restore_begun', actor = a.actor, note = a.reason })
-  redis.call('HSET', q.p .. 'control:gate', 'restoring', a.restore)
+  redis.call('HSET', q.p .. 'control:gate', 'restoring', a.restore, 'restoring_until', digits(until_ms))
   return { answer = answer, digest = q.digest or '', epoch = digits(g.epoch) }
 end
 
@@ -82,12 +94,13 @@ end
 -- restore id suspect dry contract, then for each of at most 100 jobs and refusals its kind, `job` or `refusal`, and its
 -- words (_portable.lua): put back what is not there (≤ 5 ms). dry, 0 or 1: only count; contract is the snapshot's then.
 -- suspect, 0 or 1: pending jobs of unsafe classes become unknown.
--- -> ok | not_restoring, then how many of each kind: state | kept | refusal | lapsed, n
+-- -> ok | not_restoring | too_old, then how many of each kind: state | kept | refusal | lapsed, n
 function commands.restore(q)
   local v, dry, suspect = q.v, q.v[5] == '1', q.v[4] == '1'
   if not dry then
     local g = G.glance(q)
     if not q.s or g.restoring ~= v[3] then return { 'not_restoring' } end
+    if is_over(q, g.restoring_until) then return { 'too_old' } end
   elseif not q.s then
     -- A server without the queue has nothing to keep, and the snapshot's own contract tells what is unsafe.
     q.s = cjson.decode(v[6])
@@ -119,7 +132,7 @@ hot.restore = true
 function commands.restore_end(q)
   local g = G.read(q)
   if g.restoring ~= q.a.restore then return { answer = 'unchanged' } end
-  redis.call('HDEL', q.p .. 'control:gate', 'restoring')
+  redis.call('HDEL', q.p .. 'control:gate', 'restoring', 'restoring_until')
   G.log(q, g, { from = g.drain_state, to = g.drain_state, reason = 'restored', actor = q.a.actor, note = q.a.note })
   return { answer = 'moved', drain_state = G.effective(g), epoch = digits(g.epoch) }
 end

@@ -8,16 +8,19 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
+from sluicegate.calls import Words
 from sluicegate.errors import SnapshotRefused
 from sluicegate.job import Job, Outcome
 from sluicegate.reconcile import Reconciled, by_ledger
 from sluicegate.restore import Restored, Wish, restore
+from sluicegate.restore_sentences import refused_said
 from sluicegate.snapshot import write_snapshot
 from sluicegate.snapshot_file import LineKind, SnapshotWriter
 from sluicegate.store import Store
@@ -448,6 +451,29 @@ def test_a_live_run_an_old_file_and_an_undeclared_class_are_refused(
     assert put_back(kept.store, path).answer == "too_old"
     assert kept.store.observe().gate.drain_state == "admit"
     kept.store.apply_settings(kept.contract.for_redis(), kept.contract.digest(), "ada", "x")
+
+
+def test_a_restore_whose_file_grows_too_old_in_the_middle_is_given_up_as_it_says(kept: OpenQueue, path: Path) -> None:
+    class Slow(Store):
+        def restore(self, parts: Iterable[Words]) -> Iterator[tuple[str, Mapping[str, int]]]:
+            wait_until(lambda: time.time() > forgotten_s, "the end of the retention")
+            return super().restore(parts)
+
+    short = kept.contract.model_copy(
+        update={"timings": kept.contract.timings.model_copy(update={"final_retention_s": 1.0})}
+    )
+    kept.store.apply_settings(short.for_redis(), short.digest(), "ada", "x")
+    kept.accepted()
+    write_snapshot(kept.store, path)
+    forgotten_s = time.time() + 1.1
+    result = put_back(Slow(kept.client, "default"), path)
+    assert (result.answer, result.why, result.done) == ("too_old", "begun", False)
+    assert "restore that with --take-over" in refused_said("default", result).hint
+    assert kept.store.order("open", "ada", "x").answer == "restoring"
+
+    write_snapshot(kept.store, path)
+    assert put_back(kept.store, path, take_over=True).answer == "live"
+    assert kept.store.order("open", "ada", "x").answer == "moved"
 
 
 def test_a_queue_that_lost_a_part_takes_no_restore(kept: OpenQueue, path: Path) -> None:

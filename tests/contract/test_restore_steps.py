@@ -148,6 +148,38 @@ def test_a_snapshot_is_too_old_once_an_end_may_have_been_forgotten(clocked: Cloc
     assert begin(clocked, at=clocked.clock.now_ms - kept_ms - 1, dry=True)["answer"] == "too_old"
 
 
+def test_what_grows_too_old_in_the_middle_of_a_restore_puts_no_more_back(clocked: ClockedQueue) -> None:
+    """A job that has ended is forgotten by now, and would come back to run again."""
+    kept_ms = round(clocked.contract.timings.final_retention_s * 1000)
+    at = clocked.clock.now_ms
+    begin(clocked, at=at)
+    clocked.wait(kept_ms)
+    assert restored(clocked, row("a")) == ("ok", {"ready": 1})
+    assert begin(clocked, at=at)["answer"] == "resumed"
+    clocked.wait(1)
+    assert restored(clocked, row("b")) == ("too_old", {})
+    assert begin(clocked, at=at) == {"answer": "too_old", "why": "begun"}
+    assert begin(clocked, at=at, restore="r2", take_over=True) == {"answer": "too_old", "why": "begun"}
+    assert begin(clocked, restore="r2", take_over=True)["answer"] == "live"
+    assert clocked.store.restore_end("r2", actor="bob", note="n") == "moved"
+    assert begin(clocked, at=at) == {"answer": "too_old"}
+    assert not {"restoring", "restoring_until"} & record(clocked).keys()
+
+
+def test_what_was_begun_where_no_queue_was_can_be_completed_however_old_it_is(lost: ClockedQueue) -> None:
+    """Nothing has run since, for the gate stays closed."""
+    kept_ms = round(lost.contract.timings.final_retention_s * 1000)
+    at = lost.clock.now_ms - 3 * kept_ms
+    assert begin(lost, at=at)["answer"] == "clean"
+    lost.wait(kept_ms)
+    assert begin(lost, at=at)["answer"] == "resumed"
+    assert restored(lost, row("a")) == ("ok", {"ready": 1})
+    assert begin(lost, at=at, restore="r2", take_over=True)["answer"] == "live"
+    assert begin(lost, at=at, restore="r2")["answer"] == "resumed"
+    assert lost.store.restore_end("r2", actor="bob", note="n") == "moved"
+    assert begin(lost, at=at) == {"answer": "too_old"}
+
+
 def test_what_is_put_back_is_counted_and_what_stays_is_not(clocked: ClockedQueue) -> None:
     there = clocked.accepted()
     begin(clocked)
