@@ -96,6 +96,43 @@ def test_by_deadline_what_is_due_by_the_end_of_a_longer_class_must_fit_too(clien
     assert not full(client, "edf", 0, 5000, "long")
 
 
+@pytest.mark.parametrize("index", ["queue:ready:long:-", "queue:delayed:long"])
+def test_by_deadline_what_came_all_at_once_must_fit_where_it_is_due(client: Any, index: str) -> None:
+    """Between the ends of two classes it is looked for at 1.9, 2.4, 2.9 and 3.4 s: by then 25 jobs of 200 ms fit."""
+    for many, too_much in ((25, False), (26, True)):
+        fill(client, index, many, 3000)
+        assert full(client, "edf", 0, 1400) is too_much
+        assert not full(client, "fifo", 0, 1400)
+    # It is due before the new job, and fits by then.
+    assert not full(client, "edf", 0, 4000, "long")
+
+
+@pytest.mark.parametrize(("many", "looks"), [(5, 1), (9, 2), (11, 3), (25, 5), (41, 9)])
+def test_by_deadline_nothing_is_looked_at_beyond_where_all_of_it_fits(client: Any, many: int, looks: int) -> None:
+    fill(client, "queue:ready:long:-", many, 5000)
+    client.config_resetstat()
+    assert not full(client, "edf", 0, 1400)
+    # Two pairs; of the delayed there are two classes.
+    assert client.info("commandstats")["cmdstat_zcount"]["calls"] == 4 * looks
+
+
+def test_however_long_a_class_has_the_looks_are_few(client: Any) -> None:
+    fill(client, "queue:ready:long:-", 500_000, 90_000_000)
+    client.config_resetstat()
+    asked = f"q.s.classes.long.deadline_ms = 100000000 return B.full(q, load, 'short', 0, {NOW_MS + 1400})"
+    assert worth(client, f"{frame('edf')} {asked}") is False
+    assert client.info("commandstats")["cmdstat_zcount"]["calls"] <= 4 * 25
+
+
+def test_what_is_delayed_is_not_asked_for_where_nothing_is(client: Any) -> None:
+    fill(client, "queue:ready:long:-", 5, 5000)
+    client.config_resetstat()
+    assert (
+        worth(client, f"{frame('edf')} load.delayed = 0 return B.full(q, load, 'short', 0, {NOW_MS + 1400})") is False
+    )
+    assert client.info("commandstats")["cmdstat_zcount"]["calls"] == 2
+
+
 def test_what_a_call_accepts_counts_for_its_next_job(client: Any) -> None:
     fill(client, "queue:ready:short:-", 9, 1400)
     ask = f"B.full(q, load, 'short', 0, {NOW_MS + 1400})"
