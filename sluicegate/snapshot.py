@@ -1,12 +1,13 @@
 """Write a queue down while it lives: what is on file is of one instant, or the file says it is not (contract §7.2).
 
 No call may look at a whole queue, so jobs are read in ranges, each with its version. Then ids and versions alone are
-walked again, and what differs from the file is read anew, until one whole walk finds no difference. A version never
-comes back, so every job had the version on file from before that walk until after it: at the instant the walk began
-the queue was what the file holds. With the gate in drain the second walk is nearly always still. With workers pulling
-it may never be: then the file says `still: false`, and each job is as it was at some time between the first and the
-last look, none twice. Refusals are read last; every one that was given before the snapshot began is there, unless it
-has lapsed.
+walked again, and what differs from the file is read anew, until one whole walk finds no difference, and as many entries
+as there were when it began: a job that went from where the walk was to come to where it had been is met nowhere. A
+version never comes back, so every job had the version on file from before that walk until after it: at the instant the
+walk began the queue was what the file holds. With the gate in drain the second walk is nearly always still. With
+workers pulling it may never be: then the file says `still: false`, and each job is as it was at some time between the
+first and the last look, none twice. Refusals are read last; every one that was given before the snapshot began is
+there, unless it has lapsed.
 
 Memory grows with what moved meanwhile, not with the queue: the versions on file are kept in a file of their own.
 """
@@ -201,21 +202,37 @@ def _corrected(store: Store, containers: set[str], index: Index, *, moving: bool
         head = store.snapshot_head()
         # The first job of a class has a container that was not there at the look before.
         containers |= head["containers"].keys()
-        changed = _changed(store, sorted(containers), index, corrections)
-        if not changed:
+        walk = Walk(store)
+        changed = _changed(walk, sorted(containers), index, corrections)
+        unmet = abs(sum(head["containers"].values()) - walk.entries)
+        if not changed and not unmet:
             return corrections, int(head["at"]), True
         corrections.update(_records(store, changed))
     if not moving:
-        raise NeverStill(f"jobs moved in each of {_LOOKS} looks, {len(changed)} of them in the last")
+        raise NeverStill(f"jobs moved in each of {_LOOKS} looks, {max(len(changed), unmet)} of them in the last")
     return corrections, int(store.snapshot_head()["at"]), False
 
 
-def _changed(store: Store, containers: Iterable[str], index: Index, corrections: Corrections) -> set[str]:
+class Walk:
+    """Give the places of open jobs, and count all entries met: those of canaries, and of what is no job, too."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.entries = 0
+
+    def places(self, container: str) -> Iterator[list[Place]]:
+        """Give the places in one container, some at a time."""
+        for places in self._store.snapshot_versions(container):
+            self.entries += len(places)
+            yield [place for place in places if place[2]]
+
+
+def _changed(walk: Walk, containers: Iterable[str], index: Index, corrections: Corrections) -> set[str]:
     """Walk all ids and give those that are not as they were read."""
     changed: set[str] = set()
     met: set[str] = set()
     for name in containers:
-        expected, now = _from_first_difference(store, name, index, corrections)
+        expected, now = _from_first_difference(walk, name, index, corrections)
         wanted = (place for place in expected if place[0] not in corrections)
         here = next(wanted, None)
         for place in now:
@@ -241,10 +258,10 @@ def _changed(store: Store, containers: Iterable[str], index: Index, corrections:
 
 
 def _from_first_difference(
-    store: Store, container: str, index: Index, corrections: Corrections
+    walk: Walk, container: str, index: Index, corrections: Corrections
 ) -> tuple[Iterator[Place], Iterator[Place]]:
     """Pass over what is as it was, many places at once; gives what was expected and what is now from there on."""
-    expected, found = index.lines(container), _in_parts(store.snapshot_versions(container))
+    expected, found = index.lines(container), _in_parts(walk.places(container))
     for places in found:
         line = next(expected, b"")
         if line != _line(container, places) or not corrections.keys().isdisjoint(place[0] for place in places):

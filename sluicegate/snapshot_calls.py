@@ -93,7 +93,7 @@ class SnapshotCalls(Calls):
         return found
 
     def snapshot_versions(self, container: str) -> Iterator[list[Place]]:
-        """Give the places of the open jobs of a container, in the same way."""
+        """Give the places of a container, in the same way; the version of what is no open job is empty."""
 
         def parts() -> Iterator[list[IdAndScore]]:
             for places in self.snapshot_ids(container):
@@ -104,7 +104,7 @@ class SnapshotCalls(Calls):
             versions = [
                 _FIRST_VERSION if values == _FIRST else version_of(*values) if values else "" for values in answers
             ]
-            yield [(*place, version) for place, version in zip(places, versions, strict=True) if version]
+            yield [(*place, version) for place, version in zip(places, versions, strict=True)]
 
     def _records_asked(self, places: Sequence[IdAndScore]) -> bytes:
         ids = [job_id for job_id, _ in places]

@@ -216,6 +216,34 @@ def test_of_jobs_that_move_all_the_time_and_never_end_none_is_missing(
             mover.join()
 
 
+def test_a_job_that_each_look_finds_where_it_has_just_gone_from_is_there(
+    open_queue: OpenQueueFunction, tmp_path: Path
+) -> None:
+    """It runs while the ready are looked at, and is ready again before the running are."""
+
+    class Crossing(Store):
+        looks = 0
+
+        def snapshot_ids(self, container: str) -> Iterator[list[IdAndScore]]:
+            if container == "queue:fifo:lint-fix:-" and self.looks < 4:
+                self.looks += 1
+                job = queue.claimed()
+                yield from super().snapshot_ids(container)
+                queue.settle(job, Outcome.REQUEUED)
+                return
+            yield from super().snapshot_ids(container)
+
+    queue = open_queue(retry_budget=1000)
+    job_id = queue.accepted("lint-fix")
+    path = tmp_path / "snapshot.jsonl.gz"
+    store = Crossing(queue.client, "default")
+    written = write_snapshot(store, path)
+    assert (store.looks, written.still, written.jobs, set(jobs_of(path))) == (4, True, 1, {job_id})
+    store.looks = -10
+    with pytest.raises(NeverStill, match="in each of 10 looks, 1 of them in the last"):
+        write_snapshot(store, path)
+
+
 def test_a_job_that_moves_between_the_look_at_its_record_and_that_at_its_place_is_there(queue: OpenQueue) -> None:
     class Claiming(Store):
         claimed = False
