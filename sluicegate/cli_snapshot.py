@@ -10,7 +10,7 @@ import typer
 
 from sluicegate.console import Actor, AsJson, Queue, RedisUrl, SettingsFile, Why, fail, opened, person, settings_of
 from sluicegate.damage import damaged_lists
-from sluicegate.errors import NoContract
+from sluicegate.errors import HalfRestored, NoContract, StoreFull
 from sluicegate.gate_sentences import opening
 from sluicegate.printable import printable
 from sluicegate.restore import Wish, restore
@@ -32,7 +32,7 @@ def snapshot(
 ) -> None:
     """Write down every job that is not final, live refusals, the ledger and the contract.
 
-    Exit 1 where jobs or the lists of jobs were damaged by hand: then the file may lack jobs.
+    Exit 1 where jobs or the lists of jobs were damaged by hand, or a restore is not complete: then it may lack jobs.
     """
     with opened(settings_of(settings, redis_url, queue)) as store:
         try:
@@ -43,9 +43,16 @@ def snapshot(
             raise fail(
                 str(error), f"Another queue may be meant (--queue NAME); else `{opening(store.observe())}`."
             ) from error
+        except HalfRestored as error:
+            raise fail(str(error), "Complete the restore first, or give this snapshot another name.") from error
         damaged = damaged_lists(store.observe())
     for line in [json.dumps(written_body(file, written))] if as_json else written_lines(file, written):
         typer.echo(line)
+    if written.half_restored:
+        raise fail(
+            f"A restore into the queue is not complete, so {file} lacks what it has not put back.",
+            "The same restore again completes it.",
+        )
     if written.left_out:
         few = written.left_out[:_FEW]
         more = f", and {len(written.left_out) - len(few)} more" if len(written.left_out) > len(few) else ""
@@ -87,7 +94,13 @@ def restore_snapshot(
     loaded = settings_of(settings, redis_url, queue)
     wish = Wish(file, who.name, who.reason, dry_run, suspect_unsafe, take_over)
     with opened(loaded) as store:
-        result = restore(store, wish)
+        try:
+            result = restore(store, wish)
+        except StoreFull as error:
+            raise fail(
+                "The server's memory is full, so not all of the snapshot is back: a queue half restored stays closed.",
+                "`CONFIG SET maxmemory` with more makes room; then the same restore again completes this one.",
+            ) from error
     if not result.done:
         said = refused_said(loaded.queue, result)
         raise fail(said.sentence, said.hint)

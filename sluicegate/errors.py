@@ -8,6 +8,7 @@
     ├── GrafanaFailed         a Grafana did not take what it was sent
     ├── NeverStill            jobs moved for as long as a snapshot was tried
     ├── SnapshotBusy          another process writes the same snapshot
+    ├── HalfRestored          a snapshot of a queue that is only half back would take the place of an older file
     ├── NoContract            the queue that a snapshot was asked of is not open, or lost its settings
     └── StoreError            the queue's server did not do what was asked
         ├── StoreUnavailable  no answer in time, refused, loading, or the connection broke: the outcome is not known
@@ -59,6 +60,10 @@ class NeverStill(SluicegateError):
 
 class SnapshotBusy(SluicegateError):
     """Say that another process is writing the file; it is waited for, or takes another name."""
+
+
+class HalfRestored(SluicegateError):
+    """Say that a restore is not complete: what it has not put back may be in the file alone that would be replaced."""
 
 
 class NoContract(SluicegateError):

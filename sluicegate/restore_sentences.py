@@ -102,8 +102,8 @@ def refused_said(queue: str, result: Restored) -> Said:
         ),
         "too_old": (
             f"Which jobs of {_instant(result.header.at_ms)} ran since can't be told: queue {queue} has forgotten them.",
-            "The gate stays closed until this restore is given up: take a snapshot of the queue as it is, and restore "
-            "that with --take-over."
+            "The gate stays closed until this restore is given up: take a snapshot of the queue as it is under another "
+            "name, and restore that with --take-over."
             if result.why
             else "Restore it onto an empty server and look.",
         ),

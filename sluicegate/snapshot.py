@@ -23,7 +23,7 @@ from typing import IO, Any
 
 import msgspec
 
-from sluicegate.errors import NeverStill, NoContract
+from sluicegate.errors import HalfRestored, NeverStill, NoContract
 from sluicegate.functions import VERSION
 from sluicegate.replies import rows
 from sluicegate.snapshot_calls import Row
@@ -100,8 +100,8 @@ def write_snapshot(store: Store, path: Path, *, moving: bool = False) -> Written
     """Write the queue to `path`, which appears under its name only when it is whole.
 
     What was damaged by hand, so that no restore would take it, is left out, for it would keep all the rest out.
-    Raises OSError, StoreError, NoContract, and NeverStill where jobs move in every look, unless `moving` takes that as
-    well.
+    Raises OSError, StoreError, NoContract, HalfRestored, and NeverStill where jobs move in every look, unless `moving`
+    takes that as well.
     """
     with ExitStack() as stack:
         writer = stack.enter_context(SnapshotWriter(path))
@@ -111,6 +111,11 @@ def write_snapshot(store: Store, path: Path, *, moving: bool = False) -> Written
             raise NoContract(
                 f"Queue {store.queue} has no contract: it is not open here, or has lost it. "
                 "Without one no snapshot of it can be restored."
+            )
+        half_restored = head.get("restoring", "") != ""
+        if half_restored and path.exists():
+            raise HalfRestored(
+                f"A restore into queue {store.queue} is not complete, and {path} may hold what it lacks."
             )
         containers = sorted(head["containers"])
         header = _header(store.queue, head)
@@ -143,6 +148,7 @@ def write_snapshot(store: Store, path: Path, *, moving: bool = False) -> Written
         at_ms=int(head["at"]),
         drain_state=str(head["drain_state"]),
         left_out=tuple(sorted(left_out)),
+        half_restored=half_restored,
         **counts,
     )
 

@@ -50,6 +50,7 @@ class Written:
 
     sha256 is over all lines but the last, uncompressed. still: all of it is of one instant, `until_ms`; without it each
     job is as it was at some time from `at_ms` to `until_ms` (ms of Redis TIME). left_out: ids of damaged records.
+    half_restored: a restore was not complete, and what it had not put back is not there.
     """
 
     sha256: str
@@ -60,6 +61,7 @@ class Written:
     until_ms: int
     drain_state: str
     left_out: tuple[str, ...] = ()
+    half_restored: bool = False
 
 
 class SnapshotWriter:

@@ -8,7 +8,7 @@ from pathlib import Path
 from automation.turn import Done, Failed, Progress, Turn, Wait
 from runbooks.verbs.snapshot import Snapshot
 from runbooks.verbs.step import VerbName
-from sluicegate.errors import NeverStill, NoContract, SnapshotBusy
+from sluicegate.errors import HalfRestored, NeverStill, NoContract, SnapshotBusy
 from sluicegate.printable import printable
 from sluicegate.snapshot import write_snapshot
 
@@ -25,7 +25,7 @@ async def snapshot(turn: Turn) -> Progress:
         return Wait(f"the snapshot is not consistent yet: {error}")
     except SnapshotBusy as error:
         return Wait(f"an executor before this one is not done with it: {error}")
-    except NoContract as error:
+    except (NoContract, HalfRestored) as error:
         return Failed(VerbName.SNAPSHOT, str(error))
     except OSError as error:
         return Failed(VerbName.SNAPSHOT, f"The snapshot {path} cannot be written: {error.strerror}.")

@@ -14,13 +14,14 @@ end
 
 -- snapshot {}: everything but jobs and refusals, of this instant. Read-only.
 -- -> {at, epoch, drain_state, pin, digest, contract, confirmed, acknowledged, kill, endpoint, containers = {name = count},
---     horizon}; every refusal decided by `at` has lapsed by `horizon`
+--     horizon, restoring}; every refusal decided by `at` has lapsed by `horizon`; restoring is '' or the restore that is not
+--     complete
 function commands.snapshot(q)
   local g = G.read(q)
   local body = { at = q.now, epoch = digits(g.epoch), drain_state = G.effective(g), pin = G.effective_pin(g) or '',
     digest = q.digest or '', contract = redis.call('HGET', q.p .. 'queue:settings', 'contract') or '',
     confirmed = g.confirmed, acknowledged = g.acknowledged, kill = text_of(q.p .. 'kill') or '',
-    endpoint = hash_of(q.p .. 'control:endpoint'), containers = {} }
+    endpoint = hash_of(q.p .. 'control:endpoint'), restoring = g.restoring or '', containers = {} }
   for _, name in ipairs(container_names(q)) do body.containers[name] = redis.call('ZCARD', q.p .. name) end
   local last = redis.call('ZRANGE', q.p .. 'queue:refusals', '0', '0', 'REV', 'WITHSCORES')
   body.horizon = math.max(q.now, tonumber(last[2]) or 0)

@@ -453,7 +453,9 @@ def test_a_live_run_an_old_file_and_an_undeclared_class_are_refused(
     kept.store.apply_settings(kept.contract.for_redis(), kept.contract.digest(), "ada", "x")
 
 
-def test_a_restore_whose_file_grows_too_old_in_the_middle_is_given_up_as_it_says(kept: OpenQueue, path: Path) -> None:
+def test_a_restore_whose_file_grows_too_old_in_the_middle_is_given_up_as_it_says(
+    kept: OpenQueue, path: Path, tmp_path: Path
+) -> None:
     class Slow(Store):
         def restore(self, parts: Iterable[Words]) -> Iterator[tuple[str, Mapping[str, int]]]:
             wait_until(lambda: time.time() > forgotten_s, "the end of the retention")
@@ -471,8 +473,9 @@ def test_a_restore_whose_file_grows_too_old_in_the_middle_is_given_up_as_it_says
     assert "restore that with --take-over" in refused_said("default", result).hint
     assert kept.store.order("open", "ada", "x").answer == "restoring"
 
-    write_snapshot(kept.store, path)
-    assert put_back(kept.store, path, take_over=True).answer == "live"
+    other = tmp_path / "other.jsonl.gz"
+    assert write_snapshot(kept.store, other).half_restored
+    assert put_back(kept.store, other, take_over=True).answer == "live"
     assert kept.store.order("open", "ada", "x").answer == "moved"
 
 

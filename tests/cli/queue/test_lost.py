@@ -68,6 +68,26 @@ def test_a_full_server_refuses_a_job_with_what_makes_room(
     assert dispatch(["queue", "submit", "lint-fix", "{}", *settings]) == 0
 
 
+def test_a_restore_onto_a_full_server_says_how_it_is_completed(
+    queue: OpenQueue, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = ("--settings", str(settings_for(queue, tmp_path)))
+    queue.accepted()
+    path = str(tmp_path / "queue.jsonl.gz")
+    assert dispatch(["queue", "snapshot", path, *settings]) == 0
+    capsys.readouterr()
+    words = ["queue", "restore", path, "--as", "ann", "--reason", "a test", *settings]
+    queue.client.config_set("maxmemory", 1)
+    try:
+        assert dispatch(words) == 1
+    finally:
+        queue.client.config_set("maxmemory", 0)
+    sentence, hint = capsys.readouterr().err.splitlines()
+    assert sentence.startswith("The server's memory is full, so not all of the snapshot is back")
+    assert "the same restore again completes this one" in hint
+    assert dispatch(words) == 0
+
+
 def test_a_snapshot_of_lists_that_were_cut_says_that_jobs_may_be_missing(
     open_queue: OpenQueueFunction, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -83,6 +103,29 @@ def test_a_snapshot_of_lists_that_were_cut_says_that_jobs_may_be_missing(
     said = capsys.readouterr()
     assert "holds 0 jobs" in said.out
     assert "lists of jobs were damaged by hand (ready)" in said.err
+
+
+def test_a_snapshot_of_a_queue_that_is_half_back_says_so_and_takes_no_file_s_place(
+    queue: OpenQueue, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = ("--settings", str(settings_for(queue, tmp_path)))
+    queue.accepted()
+    file, other = tmp_path / "queue.jsonl.gz", tmp_path / "other.jsonl.gz"
+    assert dispatch(["queue", "snapshot", str(file), *settings]) == 0
+    whole = file.read_bytes()
+    queue.client.hset("control:gate", "restoring", "0" * 64)
+    capsys.readouterr()
+
+    assert dispatch(["queue", "snapshot", str(file), *settings]) == 1
+    assert f"is not complete, and {file} may hold what it lacks" in capsys.readouterr().err
+    assert file.read_bytes() == whole
+    assert dispatch(["queue", "snapshot", str(other), *settings]) == 1
+    said = capsys.readouterr()
+    assert "holds 1 jobs" in said.out
+    assert f"so {other} lacks what it has not put back" in said.err
+    restored = ["queue", "restore", str(other), "--as", "ann", "--reason", "a test", "--take-over", *settings]
+    assert dispatch(restored) == 0
+    assert dispatch(["queue", "snapshot", str(file), *settings]) == 0
 
 
 def test_a_snapshot_names_the_records_that_it_left_out(
