@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import math
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -30,6 +32,13 @@ from sluicegate.worker_rules import WorkerRules
 CALL_GRACE_S = 1.0
 # No call takes a year.
 _LONGEST_CALL_S = 3e7
+
+_IN_A_THREAD = (
+    "The handler is a plain function, so no lease is renewed and no gate is seen while it works: give the worker "
+    "ThreadHandler(function) of sluicegate.thread_handler, or write it as `async def`."
+)
+# Of a handler's error, the innermost calls: enough to find the line, and no more than a line of the log.
+_FRAMES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +159,8 @@ class Attempt:
         timer = asyncio.get_running_loop().call_later(bound_s, self._end_call)
         said: object = None
         try:
-            said = await self._with.handler(self.job, self._timeout_s)
+            answer: object = self._with.handler(self.job, self._timeout_s)
+            said = await answer if inspect.isawaitable(answer) else self._said_at_once(answer)
         except asyncio.CancelledError:
             said = CallKind.CANCELLED if self._cut else CallKind.TIMEOUT
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
@@ -167,6 +177,11 @@ class Attempt:
         self._progress_until_s = ended_s + self._rules.lease_s
         self._report(call)
         return call
+
+    def _said_at_once(self, said: object) -> object:
+        """Believe a plain function: its work is done, and a call that counted as failed would do it again."""
+        self._with.log.error("handler_blocks", job_id=self.job.job_id, attempt=self.job.attempt, hint=_IN_A_THREAD)
+        return said
 
     def _end_call(self) -> None:
         if self._calling is not None:
@@ -190,7 +205,13 @@ class Attempt:
         if not isinstance(said, BaseException):
             said = TypeError(f"it gave {said!r:.100}, which is no Call of a CallKind")
         # A handler's own fault, at an unknown point of its work: as ambiguous as a broken connection.
-        self._with.log.error("handler_failed", job_id=self.job.job_id, attempt=self.job.attempt, error=repr(said))
+        self._with.log.error(
+            "handler_failed",
+            job_id=self.job.job_id,
+            attempt=self.job.attempt,
+            error=repr(said),
+            where=_where(said),
+        )
         return Call(CallKind.DROPPED, took_s)
 
     def _report(self, call: Call) -> None:
@@ -282,3 +303,10 @@ def log_expired(log: FilteringBoundLogger, event: JobEvent) -> None:
         deadline_slack_s=round(event.deadline_slack_s, 3),
         attempt=event.attempt,
     )
+
+
+def _where(error: BaseException) -> str:
+    """Say through which lines a handler's error came, the innermost last; '' where it was not raised there."""
+    # The first frame is the attempt's own.
+    frames = traceback.extract_tb(error.__traceback__)[1:][-_FRAMES:]
+    return " > ".join(f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames)

@@ -385,7 +385,24 @@ def test_a_handler_that_fails_is_an_ambiguous_end_and_ends_no_worker(queue: Open
     with RunningWorker(queue.url, handler) as worker:
         ends(queue, keyed, "succeeded")
         ends(queue, unsafe, "unknown")
-        assert len(worker.said("handler_failed")) == 2
+        first, second = worker.said("handler_failed")
+    for said in (first, second):
+        assert said["where"] == f"{__file__}:{handler.__code__.co_firstlineno + 3} handler", "the line of the bug"
+
+
+def test_what_a_plain_function_has_done_counts_as_done_and_is_told_to_be_written_otherwise(queue: OpenQueue) -> None:
+    done: list[str] = []
+
+    def handler(job: Job, timeout_s: float) -> Call:
+        done.append(job.job_id)
+        return Call(CallKind.OK, 0.001, 200)
+
+    ids = [queue.accepted(), queue.accepted("send-mail")]
+    with RunningWorker(queue.url, handler) as worker:  # type: ignore[arg-type]  # as a hasty reader of the guide does
+        for job_id in ids:
+            ends(queue, job_id, "succeeded")
+        assert "ThreadHandler(function)" in worker.said("handler_blocks")[0]["hint"]
+    assert sorted(done) == sorted(ids), "nothing is done twice"
 
 
 async def _cancels_itself_and_goes_on(job: Job, timeout_s: float) -> Call:
