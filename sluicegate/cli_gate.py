@@ -19,6 +19,7 @@ from sluicegate.console import (
     fail,
     opened,
     person,
+    refuse_no_queue,
     settings_of,
 )
 from sluicegate.gate_events import Order
@@ -125,6 +126,8 @@ def log(
     """List the gate's moves, newest first."""
     with opened(settings_of(settings, redis_url, queue)) as store:
         entries = store.gate_log(limit)
+        if not entries:
+            refuse_no_queue(store)
     for entry in entries:
         typer.echo(json.dumps(asdict(entry)) if as_json else log_line(entry))
 

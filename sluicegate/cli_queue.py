@@ -27,12 +27,12 @@ from sluicegate.console import (
     person,
     settings_of,
 )
-from sluicegate.errors import SluicegateError, StoreError, StoreUnavailable, UsageError
+from sluicegate.errors import NoLogin, SluicegateError, StoreError, StoreUnavailable, UsageError
 from sluicegate.producer import Producer
 from sluicegate.queue_sentences import decision_sentence, job_lines, unanswered_sentence
 from sluicegate.queue_stats import stats_json, stats_text
 from sluicegate.queue_watch import ANEW, looks
-from sluicegate.redis_address import ELSEWHERE, place
+from sluicegate.redis_address import ELSEWHERE, LOGIN, place
 from sluicegate.setting_rows import setting_rows
 from sluicegate.settings import Settings
 from sluicegate.store import Store
@@ -278,8 +278,9 @@ def _stored_contract(settings: Settings, *, own_file: bool) -> tuple[str | None,
     try:
         stored = store.settings()
     except StoreError as error:
-        said = f"The contract in force is not known: {place(settings)} does not answer ({error})."
-        return None, f"{said}\n{ELSEWHERE}"
+        what = "does not answer" if isinstance(error, StoreUnavailable) else "refused"
+        said = f"The contract in force is not known: {place(settings)} {what} ({error})."
+        return None, f"{said}\n{LOGIN if isinstance(error, NoLogin) else ELSEWHERE}"
     finally:
         store.close()
     if "contract" not in stored:

@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-from sluicegate.console import Actor, Queue, RedisUrl, SettingsFile, Why, fail, opened, person, settings_of
+from sluicegate.console import (
+    Actor,
+    Queue,
+    RedisUrl,
+    SettingsFile,
+    Why,
+    fail,
+    opened,
+    person,
+    refuse_no_queue,
+    settings_of,
+)
 from sluicegate.reconcile import Reconciled, Verdict, by_person
 from sluicegate.reconciler import Reconciler
 from sluicegate.settings import Settings
@@ -109,6 +120,8 @@ def no_such_job(job_id: str, settings: Settings) -> Exception:
 
 def _list(store: Store, state: str, limit: int) -> None:
     ids = store.list_jobs(state, limit)
+    if not ids:
+        refuse_no_queue(store)
     for job_id in ids:
         typer.echo(job_id)
     typer.echo(f"{len(ids)} {state}.", err=True)

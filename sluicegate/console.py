@@ -11,9 +11,18 @@ from typing import Annotated
 
 import typer
 
-from sluicegate.errors import OtherLibrary, SluicegateError, StoreFull, StoreRejected, StoreUnavailable, UsageError
+from sluicegate.errors import (
+    NoLogin,
+    OtherLibrary,
+    SluicegateError,
+    StoreFull,
+    StoreRejected,
+    StoreUnavailable,
+    UsageError,
+)
+from sluicegate.gate_sentences import opening
 from sluicegate.generated import outdated, write
-from sluicegate.redis_address import ELSEWHERE, place
+from sluicegate.redis_address import ELSEWHERE, LOGIN, place
 from sluicegate.remedies import BY_NAME
 from sluicegate.settings import Settings, load, parse
 from sluicegate.store import Store
@@ -128,10 +137,24 @@ def in_a_sentence(settings: Settings) -> Iterator[None]:
         ) from error
     except (OtherLibrary, StoreFull) as error:
         raise SluicegateError(str(error)) from error
+    except NoLogin as error:
+        raise SluicegateError(
+            f"The queue's server at {place(settings)} refused the login: {_first_line(error)}\n{LOGIN}"
+        ) from error
     except StoreRejected as error:
         raise SluicegateError(
             f"The queue's server at {place(settings)} refused the command: {_first_line(error)}"
         ) from error
+
+
+def refuse_no_queue(store: Store) -> None:
+    """End a command that found nothing with code 1 where no queue is open: of such a one nothing is known."""
+    seen = store.observe()
+    if not seen.gate.initialised:
+        raise fail(
+            f"Queue {seen.queue} is not open here, so nothing is known of it.",
+            f"Another queue may be meant (--queue NAME); else `{opening(seen)}`.",
+        )
 
 
 def _first_line(error: Exception) -> str:

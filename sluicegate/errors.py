@@ -13,6 +13,7 @@
     └── StoreError            the queue's server did not do what was asked
         ├── StoreUnavailable  no answer in time, refused, loading, or the connection broke: the outcome is not known
         └── StoreRejected     the server answered with an error (no permission, out of memory, wrong type)
+            ├── NoLogin       the server wants a name or a password that it was not given: nobody waits this away
             ├── OtherLibrary  the server has other code under the library's name, without the command that was asked for
             └── StoreFull     the server's memory is full: what adds jobs is refused, everything else goes on
 
@@ -80,6 +81,10 @@ class StoreUnavailable(StoreError):
 
 class StoreRejected(StoreError):
     """Carry the server's own error text: the command was not executed."""
+
+
+class NoLogin(StoreRejected):
+    """Say that the server knows no such user and password, or that it wants some and got none."""
 
 
 class OtherLibrary(StoreRejected):

@@ -14,6 +14,10 @@ from sluicegate.settings import Settings
 
 # What a command says where nothing answers.
 ELSEWHERE = "Start it, or name another with --settings FILE, --redis-url URL or the environment's REDIS_URL."
+LOGIN = (
+    "Name the user in redis_url (redis://USER@HOST:PORT/DB), and the file that holds the password in "
+    "redis_password_file or the environment's REDIS_PASSWORD_FILE."
+)
 HINT = "Use redis://HOST:PORT/DB or rediss://…."
 # What a store does not set itself: the rest is its own business.
 _OPTIONS = re.compile(r"db|username|password|client_name|ssl_[a-z_]+")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import redis
 
-from sluicegate.errors import StoreFull, StoreRejected, StoreUnavailable
+from sluicegate.errors import NoLogin, StoreFull, StoreRejected, StoreUnavailable
 
 
 def lost(error: OSError) -> redis.exceptions.RedisError:
@@ -41,6 +41,10 @@ def translated(error: redis.exceptions.RedisError) -> StoreUnavailable | StoreRe
     # redis-py counts a refused password as a broken connection; the server answered, and waiting mends nothing.
     if isinstance(error, unavailable) and not isinstance(error, redis.exceptions.AuthenticationError):
         return StoreUnavailable(str(error) or type(error).__name__)
+    if isinstance(error, redis.exceptions.AuthenticationError):
+        # What it says to somebody without a password speaks of the protocol: "HELLO must be called with …".
+        wants = "HELLO" in str(error) or "Authentication required" in str(error)
+        return NoLogin("it wants a password, and got none" if wants else str(error))
     if isinstance(error, redis.exceptions.MovedError):
         return StoreRejected(
             f"The queue's slot is at {error.host}:{error.port}, and this server is one node of a cluster: name the "

@@ -31,7 +31,7 @@ from sluicegate.store import Store
 from sluicegate.worker import Worker
 from tests.certificates import Authority
 from tests.queues import store_of, wait_until
-from tests.topologies import TlsServer, tls_server
+from tests.topologies import TlsServer, start_server, tls_server
 
 PASSWORD = "s3cret-of-the-worker"
 NEXT = "the-s3cret-after-it"
@@ -203,6 +203,28 @@ def test_the_password_is_on_no_page_in_no_error_and_in_no_log(
         assert "invalid username-password pair" in "".join(said)
     for secret_text in (PASSWORD, NEXT):
         assert secret_text not in "".join(said)
+
+
+@pytest.fixture(scope="module")
+def guarded(session_children: Children) -> str:
+    """Give host and port of a server that wants a password of everybody."""
+    port = start_server(session_children, ServerKind.REDIS, "guarded", "--requirepass", PASSWORD)
+    return f"127.0.0.1:{port}/0"
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [("", "it wants a password, and got none"), (":wrong@", "invalid username-password pair")],
+    ids=["none", "wrong"],
+)
+@pytest.mark.parametrize("command", ["stats", "settings"])
+def test_who_is_not_let_in_is_told_where_name_and_password_are_set(
+    guarded: str, command: str, given: str, why: str
+) -> None:
+    said = output("queue", command, "--redis-url", f"redis://{given}{guarded}")
+    assert why in said
+    assert "HELLO" not in said
+    assert "redis_password_file or the environment's REDIS_PASSWORD_FILE." in said
 
 
 def output(*words: str) -> str:
