@@ -15,6 +15,7 @@ from sluicegate.run_journal import waits_of
 from sluicegate.run_replies import RunHistory
 from sluicegate.run_sentences import run_unblocks
 from sluicegate.telemetry import GateView, Telemetry
+from sluicegate.timings import Timings
 
 _OPEN = f"`{remedies.GATE_OPEN}`"
 _INIT = f"`{remedies.QUEUE_INIT}`"
@@ -28,6 +29,8 @@ _MEANS = {
     DrainState.RECOVERING: "no job is admitted; canaries are pulled, the backlog after green",
     DrainState.DRAIN: "no job is admitted or pulled",
 }
+# The queue's own bound is not among what was read; after its default the sentence is true in any case.
+_LONG_S = Timings().controller_silent_s
 _SILENT = "but its controller is silent, so no job is admitted; workers go on"
 
 _PIN_UNBLOCKS = {
@@ -130,6 +133,7 @@ def unblocks(telemetry: Telemetry, history: RunHistory | None = None) -> Iterato
         )
     if gate.initialised and not telemetry.settings_digest:
         yield f"The stored contract is lost: `{remedies.QUEUE_APPLY}` writes it anew; then the gate can be opened."
+    yield from _silence(telemetry)
     if gate.run is not None:
         yield from run_unblocks(gate.run, waits_of(history))
     elif gate.pin is not None:
@@ -139,6 +143,16 @@ def unblocks(telemetry: Telemetry, history: RunHistory | None = None) -> Iterato
         yield _PIN_UNBLOCKS.get(_pin(gate.pin), f"It is pinned: {_OPEN}.")
     else:
         yield from _unpinned(gate)
+
+
+def _silence(telemetry: Telemetry) -> Iterator[str]:
+    """Say where nobody is there to go on: the service that holds the controller makes the steps of runs as well."""
+    gate = telemetry.gate
+    if silent(gate):
+        yield "The controller is silent: `sluicegate automation serve` starts it."
+    elif gate.initialised and (telemetry.at_ms - gate.controller_seen_ms) / 1000 > _LONG_S:
+        since = f"since {_utc(gate.controller_seen_ms)}" if gate.controller_seen_ms else "here yet"
+        yield f"No controller has looked {since}, so no run goes on: `sluicegate automation serve` starts it."
 
 
 def _pin(text: str) -> PinReason:
@@ -153,8 +167,6 @@ def _unpinned(gate: GateView) -> Iterator[str]:
             yield f"The next alert, or the controller by itself, opens a run; or {_RUN}, or {_OPEN}."
         case DrainState.RECOVERING:
             yield f"Its run is gone: the controller closes it at the next tick; then {_OPEN}."
-        case DrainState.ADMIT if gate.admission_ratio == 0:
-            yield "The controller is silent: `sluicegate automation serve` starts it."
         case DrainState.ADMIT:
             return
 

@@ -51,6 +51,15 @@ def test_every_closed_state_without_a_pin_says_what_comes_next(state: DrainState
     assert "`sluicegate gate open --as NAME --reason WHY`" in line
 
 
+@pytest.mark.parametrize("run", [None, live("drain-and-recover")], ids=["no run", "a run"])
+@pytest.mark.parametrize(
+    ("seen_ms", "said"), [(0, "has looked here yet"), (EMPTY.at_ms - 16_000, "has looked since 20"), (EMPTY.at_ms, "")]
+)
+def test_a_closed_gate_without_a_controller_says_that_nothing_goes_on(run: object, seen_ms: int, said: str) -> None:
+    first = next(iter(unblocks(telemetry(closed(DrainState.DRAIN, run=run, controller_seen_ms=seen_ms)))))
+    assert (said in first and "`sluicegate automation serve`" in first) if said else "No controller" not in first
+
+
 def test_a_silent_controller_a_live_run_and_duplicates_are_named() -> None:
     (silent,) = unblocks(telemetry(replace(OPEN_GATE, admission_ratio=0.0)))
     assert "sluicegate automation serve" in silent
