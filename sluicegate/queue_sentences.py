@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from sluicegate.admission import Decision
+from sluicegate.admission import Decision, RefusalReason
 
+_OF_THE_GATE = frozenset({RefusalReason.ADMISSION_CLOSED, RefusalReason.RAMP, RefusalReason.CONTROLLER_SILENT})
 _TIMES = frozenset({"deadline", "eligible", "admitted_at", "started_at", "ended_at", "ready_at", "lease_end"})
 
 
@@ -20,8 +21,10 @@ def decision_sentence(decision: Decision, key: str | None) -> str:
     if decision.reason == "conflict":
         return f"{refused}\nThe key belongs to another job: take one of its own."
     if decision.retry_after_s is None:
-        return f"{refused}\nThat is final for this key."
-    return f"{refused}\nRepeat it after {decision.retry_after_s:g} s with --key {key or decision.job_id}."
+        declared = " `sluicegate queue stats` lists the declared classes." if decision.reason == "unknown_class" else ""
+        return f"{refused}\nThat is final for this key.{declared}"
+    why = "; `sluicegate gate show` says why" if decision.reason in _OF_THE_GATE else ""
+    return f"{refused}\nRepeat it after {decision.retry_after_s:g} s with --key {key or decision.job_id}{why}."
 
 
 def unanswered_sentence(job_id: str) -> str:

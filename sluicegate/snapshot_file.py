@@ -73,7 +73,7 @@ class SnapshotWriter:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._partial = path.with_name(f".{path.name}.partial")
+        self._partial = path.parent / f".{path.name}.partial"  # with_name() takes no path without a name, such as "."
         self._digest = hashlib.sha256()
         self._lines = bytearray()
         self._thread = ThreadPoolExecutor(1, "snapshot")

@@ -20,6 +20,8 @@ MAX_PAYLOAD_BYTES = 262_144
 # In ms it is still a whole number that every client reads exactly.
 _FARTHEST_S = 1e11
 
+_TAKE = {"idempotency key": "Take a name or a number of your own system."}
+
 # What nearly all are, told by one look; whatever else there is, `_check_token` tells what is wrong with it.
 _is_key = re.compile(rf"(?!{_RESERVED_PREFIX})[!-~]{{1,{MAX_KEY}}}").fullmatch
 _is_class = re.compile(rf"(?!{_RESERVED_PREFIX})[!-~]{{1,{MAX_CLASS}}}").fullmatch
@@ -132,15 +134,19 @@ def _check_token(name: str, value: str, longest: int) -> None:
         shown = value if len(value) <= longest else f"{value[:longest]}…"
         raise UsageError(
             f"The {name} {shown!r} is not 1 to {longest} printable ASCII characters without spaces.",
-            "Take a name or a number of your own system.",
+            _TAKE.get(name, "Take one that the contract declares."),
         )
     if value.startswith(_RESERVED_PREFIX):
         raise UsageError(f"The {name} {value!r} starts with {_RESERVED_PREFIX!r}.", "That start is kept for canaries.")
 
 
 def _milliseconds(name: str, seconds: float) -> int:
-    # The comparison is false for NaN, and the bound keeps the sum with now exact.
-    if not 0 < seconds < _FARTHEST_S:
+    try:
+        # The comparison is false for NaN, and the bound keeps the sum with now exact.
+        within = 0 < seconds < _FARTHEST_S
+    except TypeError as error:
+        raise UsageError(f"{name} is {type(seconds).__name__}, not a number.", "Give seconds as a number.") from error
+    if not within:
         raise UsageError(
             f"{name} is {seconds:g}, not a time above 0 s and below {_FARTHEST_S:g} s.",
             "Leave it out to get the class's own deadline.",

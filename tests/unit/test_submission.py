@@ -54,6 +54,8 @@ def test_the_fingerprint_is_of_class_and_payload_alone() -> None:
         ({"deadline_s": float("nan")}, "deadline_s"),
         ({"deadline_ts": float("inf")}, "deadline_ts"),
         ({"deadline_s": 1e300}, r"deadline_s is 1e\+300, not a time above 0 s and below 1e\+11 s"),
+        ({"deadline_s": "5"}, "deadline_s is str, not a number"),
+        ({"deadline_ts": b"5"}, "deadline_ts is bytes, not a number"),
         ({"deadline_s": 1, "deadline_ts": 2}, "one deadline"),
     ],
 )
