@@ -107,6 +107,12 @@ def test_by_deadline_what_came_all_at_once_must_fit_where_it_is_due(client: Any,
     assert not full(client, "edf", 0, 4000, "long")
 
 
+def test_what_is_due_later_than_any_class_has_time_for_is_no_matter(client: Any) -> None:
+    for in_ms, too_much in ((5000, True), (5001, False), (9000, False)):
+        fill(client, "queue:ready:long:-", 1000, in_ms)
+        assert full(client, "edf", 0, 1400) is too_much
+
+
 @pytest.mark.parametrize(("many", "looks"), [(5, 1), (9, 2), (11, 3), (25, 5), (41, 9)])
 def test_by_deadline_nothing_is_looked_at_beyond_where_all_of_it_fits(client: Any, many: int, looks: int) -> None:
     fill(client, "queue:ready:long:-", many, 5000)
