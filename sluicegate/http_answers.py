@@ -68,7 +68,10 @@ _REFUSALS: Mapping[str, tuple[str, str]] = {
     RefusalReason.ADMISSION_CLOSED: ("Admission is closed", "The gate lets no new job in."),
     RefusalReason.RAMP: ("Admission is reopening", "This key is outside the share admitted so far."),
     RefusalReason.CONTROLLER_SILENT: ("Admission is closed", "Nobody watches the deadlines at the moment."),
-    RefusalReason.DEADLINE_UNREACHABLE: ("The deadline can't be met", "The predicted wait is longer than the job has."),
+    RefusalReason.DEADLINE_UNREACHABLE: (
+        "The deadline can't be met",
+        "By the work that waits, or by its own time, it would be late.",
+    ),
     RefusalReason.UNKNOWN_CLASS: ("The class is not declared", "The class or the cost class is unknown to this queue."),
     RefusalReason.CONFLICT: ("The key belongs to another job", "It was used with another class or payload."),
 }

@@ -137,17 +137,20 @@ _LEAST = (
 )
 
 
+_SAID = {"extra_forbidden": "there is no setting of this name here", "missing": "it must be given"}
+
+
 def default_settings() -> Settings:
     """Give the drill's settings: the three classes of contract §3 and every default."""
     return Settings.model_validate({"contract": {"classes": DRILL_CLASSES}})
 
 
-def load(path: Path | None = None, environment: Mapping[str, str] | None = None) -> Settings:
+def load(path: Path | str | None = None, environment: Mapping[str, str] | None = None) -> Settings:
     """Read the YAML file (the drill's settings without one), then the environment over it.
 
     Raises SettingsError naming the field and the bound.
     """
-    body = _read(path) if path is not None else {"contract": {"classes": DRILL_CLASSES}}
+    body = _read(Path(path)) if path is not None else {"contract": {"classes": DRILL_CLASSES}}
     values = os.environ if environment is None else environment
     given = {where: name for where, name in ENVIRONMENT.items() if values.get(name)}
     for where, name in given.items():
@@ -167,7 +170,7 @@ def parse(body: Mapping[str, Any], source: str, variables: Mapping[tuple[str, ..
         value = f"{first['input']!r} is" if showable else "is"
         raise SettingsError(
             f"{(variables or {}).get(place, source)}: {'.'.join(place) or 'settings'} {value} not valid: "
-            f"{first['msg'].removeprefix('Value error, ')}.",
+            f"{_SAID.get(first['type'], first['msg'].removeprefix('Value error, '))}.",
             "Run `sluicegate queue settings` to see every setting with its default and bound.",
         ) from error
 

@@ -77,6 +77,11 @@ def test_each_environment_name_lands_in_its_setting(name: str, text: str, where:
     assert found == value
 
 
+def test_a_path_may_be_text(tmp_path: Path) -> None:
+    (tmp_path / "q.yaml").write_text("queue: mill\ncontract: {classes: {a: {deadline_s: 60}}}\n")
+    assert load(str(tmp_path / "q.yaml"), {}).queue == "mill"
+
+
 def test_an_empty_variable_is_none() -> None:
     assert load(None, {"WORKER_MAX_INFLIGHT": "", "REDIS_URL": ""}) == default_settings()
 
@@ -107,9 +112,9 @@ def test_an_empty_section_takes_the_environment(tmp_path: Path) -> None:
         ({"burn_down_min_backlog_fall": 1}, "contract.burn_down_min_backlog_fall 1", "less than 1"),
         ({"timings": {"tick_s": -1}}, "contract.timings.tick_s -1", "greater than 0"),
         ({"timings": {"margin_s": float("inf")}}, "contract.timings.margin_s inf", "finite"),
-        ({"timings": {"reject_dwell": 3}}, "contract.timings.reject_dwell 3", "not permitted"),
+        ({"timings": {"reject_dwell": 3}}, "contract.timings.reject_dwell 3", "there is no setting of this name"),
         ({"classes": {}}, "contract.classes", "at least 1 item"),
-        ({"classes": {"a": {}}}, "contract.classes.a.deadline_s", "required"),
+        ({"classes": {"a": {}}}, "contract.classes.a.deadline_s", "it must be given"),
         ({"classes": {"a": {"deadline_s": 2}}}, "deadline_s of class 'a' is 2", "above the margin_s of 2"),
         ({"classes": {"a": {"deadline_s": 9, "effects": "some"}}}, "effects 'some'", "'none', 'keyed' or 'unsafe'"),
         ({"classes": {"a": {"deadline_s": 9, "cost_class": "gpu"}}}, "cost_class 'gpu'", "not declared"),
@@ -198,7 +203,11 @@ def test_a_bad_variable_is_named(environment: dict[str, str], start: str, bound:
         ("- a\n", "must hold a mapping, not list"),
         ("a: [\n", "is not valid YAML"),
         ("contract: {classes: {a: {deadline_s: 9}, a: {deadline_s: 8}}}\n", "is not valid YAML"),
-        ("queue: x\n", "contract is not valid: Field required"),
+        ("queue: x\n", "contract is not valid: it must be given"),
+        (
+            "contract: {backlog_limt: 0.7, classes: {a: {deadline_s: 9}}}\n",
+            "0.7 is not valid: there is no setting of this",
+        ),
         ("contract:\n", "contract is not valid"),
         ("contract: 3\n", "contract 3 is not valid"),
         ("worker: 3\ncontract: {classes: {a: {deadline_s: 9}}}\n", "worker 3 is not valid"),
