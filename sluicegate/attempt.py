@@ -283,11 +283,17 @@ class Attempt:
 
 def _with_sound_figures(call: Call, took_s: float) -> Call:
     """Give the call as its handler tells it, but for figures that are none: its kind alone decides."""
-    latency_s = call.latency_s if _is_seconds(call.latency_s) else took_s
-    status = call.status if isinstance(call.status, int) else None
-    retry_after_s = call.retry_after_s if isinstance(call.retry_after_s, int | float) else None
-    sound = Call(call.kind, latency_s, status, retry_after_s)
-    return call if sound == call else sound
+    is_timed = _is_seconds(call.latency_s)
+    has_status = call.status is None or isinstance(call.status, int)
+    has_wait = call.retry_after_s is None or isinstance(call.retry_after_s, int | float)
+    if is_timed and has_status and has_wait:
+        return call
+    return Call(
+        call.kind,
+        call.latency_s if is_timed else took_s,
+        call.status if has_status else None,
+        call.retry_after_s if has_wait else None,
+    )
 
 
 def _is_seconds(value: object) -> bool:

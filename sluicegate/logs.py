@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TextIO, cast
 
+import msgspec
 import structlog
 from structlog.typing import EventDict, WrappedLogger
 
@@ -76,7 +77,17 @@ def _patient(stream: TextIO) -> TextIO:
 
 
 # What JSON has no word for is said as Python shows it.
-_encoded = json.JSONEncoder(default=repr).encode
+_in_c = msgspec.json.Encoder(enc_hook=repr).encode
+_escaped = json.JSONEncoder(default=repr).encode
+
+
+def _encoded(event: EventDict) -> str:
+    """Give one line in ASCII, whatever the stream takes; nearly every event is in ASCII, and takes a fifth of the time."""
+    try:
+        line = _in_c(event)
+    except (TypeError, ValueError, OverflowError):  # half a character of two, or a whole number of more than 64 bits
+        return _escaped(event)
+    return line.decode() if line.isascii() else _escaped(event)
 
 
 def _json_line(logger: WrappedLogger, name: str, event: EventDict) -> str:

@@ -7,6 +7,7 @@ import errno
 import io
 import json
 import logging
+import math
 import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -74,18 +75,30 @@ def test_a_line_says_what_level_and_when_in_utc_after_what_was_said_and_a_trace_
     logs.configure(stream=stream)
     log = structlog.get_logger("a").bind(worker_id="w1")
     before = datetime.now(UTC)
-    log.warn("looked", number=0.5, of=frozenset({1}))
+    log.warn("looked", number=0.5, of=1j)
     try:
         raise ValueError("odd")
     except ValueError:
         log.exception("turn_failed")
     looked, failed = (json.loads(line) for line in stream.getvalue().splitlines())
     assert list(looked) == ["worker_id", "number", "of", "event", "level", "timestamp"]
-    assert [looked["level"], failed["level"], looked["of"]] == ["warning", "error", "frozenset({1})"]
+    assert [looked["level"], failed["level"], looked["of"]] == ["warning", "error", "1j"]
     assert before <= datetime.fromisoformat(looked["timestamp"]) <= datetime.now(UTC)
     assert looked["timestamp"].endswith("Z")
     assert 'raise ValueError("odd")' in failed["exception"]
     assert "exc_info" not in failed
+
+
+def test_a_line_is_in_ascii_and_valid_whatever_is_said() -> None:
+    said = {"name": "Zoë", "half": "\ud83d", "many": 2**80, "none": math.nan, "raw": {1: "x"}}
+    stream = io.StringIO()
+    logs.configure(stream=stream)
+    for name, value in said.items():
+        structlog.get_logger("a").warning("said", **{name: value})
+    lines = stream.getvalue().splitlines()
+    assert all(line.isascii() for line in lines)
+    found = {name: json.loads(line)[name] for name, line in zip(said, lines, strict=True)}
+    assert found == {"name": "Zoë", "half": "\ud83d", "many": 2**80, "none": None, "raw": {"1": "x"}}
 
 
 def test_less_than_was_asked_for_is_not_said() -> None:
