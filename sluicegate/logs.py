@@ -82,7 +82,7 @@ _escaped = json.JSONEncoder(default=repr).encode
 
 
 def _encoded(event: EventDict) -> str:
-    """Give one line in ASCII, whatever the stream takes; nearly every event is in ASCII, and takes a fifth of the time."""
+    """Give one line in ASCII, whatever the stream takes. Nearly every event is, and takes a fifth of the time."""
     try:
         line = _in_c(event)
     except (TypeError, ValueError, OverflowError):  # half a character of two, or a whole number of more than 64 bits
