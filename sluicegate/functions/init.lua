@@ -37,6 +37,16 @@ function commands.init(q)
   return { answer = 'moved', epoch = digits(g.epoch) }
 end
 
+-- What has ended goes as the retention of that day said, also once another is in force: a restore has to know it.
+local function note_raised_retention(q, before)
+  local key, kept_ms = q.p .. 'queue:settings', q.s and q.s.timings.final_retention_ms
+  if not before or not kept_ms or kept_ms <= before then return end
+  local raised = redis.call('HMGET', key, 'retention_raised_at', 'retention_was_ms')
+  local at, was = whole_number(raised[1]), whole_number(raised[2])
+  if at and was and q.now - at < before then before = math.min(before, was) end
+  redis.call('HSET', key, 'retention_raised_at', digits(q.now), 'retention_was_ms', digits(before))
+end
+
 -- apply {contract, digest, actor, reason}: replace the stored contract of a queue that exists. Named, logged. Where the
 -- gate's records are gone but jobs are left, it is the first step back: the gate then reads as unreadable, and a named
 -- person may open it.
@@ -45,11 +55,12 @@ function commands.apply_settings(q)
   if old_trace(q) then return { answer = 'old_layout' } end
   local g = G.read(q)
   if g.stored == 'uninitialised' and not trace(q) then return { answer = 'unreadable' } end
-  local was, kept = q.digest or '', q.s and J.keeps_list(q)
+  local was, kept, retention = q.digest or '', q.s and J.keeps_list(q), q.s and q.s.timings.final_retention_ms
   if was == q.a.digest then return { answer = 'unchanged', was = was } end
   put('HSET', q.p .. 'queue:settings', 'contract', q.a.contract, 'digest', q.a.digest, 'actor', q.a.actor, 'reason',
     q.a.reason, 'at', digits(q.now))
   q.s, q.digest = settings_of(q.p)
+  note_raised_retention(q, retention)
   if q.s and kept ~= J.keeps_list(q) then J.list_anew(q) end
   g = G.read(q) -- where the settings alone were lost, the gate stands as before
   G.log(q, g, { from = g.drain_state, to = g.drain_state, reason = 'settings_applied', actor = q.a.actor,

@@ -16,12 +16,21 @@ local function undeclared(q, classes, costs)
   return nil
 end
 
+-- How long the record of what ended after this instant was kept, or is.
+local function kept_after(q, instant)
+  local kept_ms = q.s.timings.final_retention_ms
+  local raised = redis.call('HMGET', q.p .. 'queue:settings', 'retention_raised_at', 'retention_was_ms')
+  local at, was = whole_number(raised[1]), whole_number(raised[2])
+  if at and was and instant < at then return math.min(kept_ms, was) end
+  return kept_ms
+end
+
 -- Until when this restore can tell a lost job from one that has ended since: as long as records of ends are kept. 0 is for
 -- ever: it began where no queue was, and nothing has run since, for the gate stays closed until its end.
 local function told_until(q, g)
   local a, marked = q.a, g.restoring and g.restoring_until
   if marked and (marked == 0 or g.restoring == a.restore) then return marked end
-  return a.at + q.s.timings.final_retention_ms
+  return a.at + kept_after(q, a.at)
 end
 
 local function is_over(q, instant)

@@ -166,6 +166,39 @@ def test_what_grows_too_old_in_the_middle_of_a_restore_puts_no_more_back(clocked
     assert not {"restoring", "restoring_until"} & record(clocked).keys()
 
 
+def with_retention(queue: ClockedQueue, seconds: float) -> None:
+    timings = queue.contract.timings.model_copy(update={"final_retention_s": seconds})
+    contract = queue.contract.model_copy(update={"timings": timings})
+    queue.store.apply_settings(contract.for_redis(), contract.digest(), "ada", "a test")
+
+
+def test_a_retention_that_was_raised_does_not_bring_back_what_went_before(clocked: ClockedQueue) -> None:
+    with_retention(clocked, 100)
+    at = clocked.clock.now_ms
+    clocked.wait(90_000)
+    with_retention(clocked, 200)
+    assert begin(clocked, at=at, dry=True)["answer"] == "live"
+    clocked.wait(5_000)
+    with_retention(clocked, 1000)
+    raised_at = clocked.clock.now_ms
+    clocked.wait(5_000)
+    assert begin(clocked, at=at, dry=True)["answer"] == "live"
+    clocked.wait(1)
+    assert begin(clocked, at=at, dry=True)["answer"] == "too_old"
+    assert begin(clocked, at=raised_at - 1, dry=True)["answer"] == "live"
+    clocked.wait(500_000)
+    assert begin(clocked, at=raised_at - 1, dry=True)["answer"] == "too_old"
+    assert begin(clocked, at=raised_at, dry=True)["answer"] == "live"
+    with_retention(clocked, 50)
+    assert begin(clocked, at=raised_at, dry=True)["answer"] == "too_old"
+    with_retention(clocked, 1000)
+    assert begin(clocked, at=raised_at, dry=True)["answer"] == "too_old"
+    clocked.wait(1_000_000)
+    with_retention(clocked, 2000)
+    # The raise before was longer ago than what is raised now.
+    assert begin(clocked, at=clocked.clock.now_ms - 900_000, dry=True)["answer"] == "live"
+
+
 def test_what_was_begun_where_no_queue_was_can_be_completed_however_old_it_is(lost: ClockedQueue) -> None:
     """Nothing has run since, for the gate stays closed."""
     kept_ms = round(lost.contract.timings.final_retention_s * 1000)
