@@ -100,6 +100,7 @@ def _beginning(wish: Wish, header: Header, content: Content) -> Arguments:
         "actor": wish.actor,
         "reason": wish.reason,
         "take_over": wish.take_over,
+        "suspect": wish.suspect_unsafe,
         "dry": wish.dry_run,
         "at": header.at_ms,
         "epoch": str(header.epoch),

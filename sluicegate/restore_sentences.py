@@ -80,6 +80,10 @@ def refused_said(queue: str, result: Restored) -> Said:
             f"Another restore into queue {queue} is not complete: {result.why[:16]}.",
             "Complete it with its own file, or give it up with --take-over.",
         ),
+        "other_wish": (
+            f"This restore into queue {queue} was begun {result.why} --suspect-unsafe.",
+            "Give the same command again. With --take-over it goes on as asked now, and what is back stays as it is.",
+        ),
         "not_empty": (
             f"Queue {queue} is not open, and yet the key {result.why} is there: a part of it was lost.",
             f"Restore onto an empty server, or first `{QUEUE_APPLY}`, then `sluicegate gate drain {BY_NAME}`.",

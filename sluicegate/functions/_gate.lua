@@ -45,8 +45,10 @@ local function parse_record(flat)
     if value and not values[value] then whole, value = false, nil end
     g[field] = value
   end
-  -- The restore that is not complete, if any, and until when it can tell what has ended: restore.lua writes them.
+  -- The restore that is not complete, if any, until when it can tell what has ended, and whether it suspects what is unsafe:
+  -- restore.lua writes them.
   g.restoring, g.restoring_until = none(h.restoring), whole_number(h.restoring_until)
+  g.restoring_suspect = none(h.restoring_suspect)
   known('rollback_reason', ROLLBACK_REASONS)
   known('pin', PINS)
   if g.ramp ~= '' and not whole_number(g.ramp) then whole = false end

@@ -37,12 +37,21 @@ local function is_over(q, instant)
   return instant and instant > 0 and q.now > instant
 end
 
+-- Half of what is unsafe would run again, though all of it was to be looked at, or the other way round.
+local function begun_otherwise(q, g)
+  local begun = g.restoring == q.a.restore and not q.a.take_over and g.restoring_suspect
+  if not begun or (begun == '1') == (q.a.suspect == true) then return nil end
+  return begun == '1' and 'with' or 'without'
+end
+
 -- Why nothing can be restored here, or nil.
 local function restore_refusal(q, g)
   local a = q.a
   if g.restoring and g.restoring ~= a.restore and not a.take_over then
     return { answer = 'other', why = g.restoring }
   end
+  local otherwise = begun_otherwise(q, g)
+  if otherwise then return { answer = 'other_wish', why = otherwise } end
   if g.stored == 'uninitialised' then
     local found = old_trace(q) or trace(q)
     return found and { answer = 'not_empty', why = found } or nil
@@ -69,24 +78,30 @@ local function open_for_restore(q, g)
   for name, value in pairs(a.endpoint) do redis.call('HSET', p .. 'control:endpoint', name, value) end
 end
 
--- restore_begin {restore, actor, reason, take_over, dry, at, epoch, contract, digest, classes, costs, confirmed,
+-- restore_begin {restore, actor, reason, take_over, suspect, dry, at, epoch, contract, digest, classes, costs, confirmed,
 -- acknowledged, kill, endpoint, prefix}: close the gate, pin it `restored` and mark it as restoring. On a server without the
 -- queue its contract comes from the snapshot; where the queue lives, its own stays in force, and the snapshot is one of it:
 -- prefix is that of the queue it was taken of. dry: only say what would be done.
--- -> {answer = clean | live | resumed | other | not_empty | unreadable | other_queue | run_live | undeclared | too_old, why,
--- digest}
+-- -> {answer = clean | live | resumed | other | other_wish | not_empty | unreadable | other_queue | run_live | undeclared |
+-- too_old, why, digest}
 function commands.restore_begin(q)
   local g, a = G.read(q), q.a
   local refusal = restore_refusal(q, g)
   if refusal then return refusal end
   local clean = g.stored == 'uninitialised'
   local answer = g.restoring == a.restore and 'resumed' or clean and 'clean' or 'live'
-  if a.dry or answer == 'resumed' then return { answer = answer, digest = q.digest or '' } end
+  if a.dry then return { answer = answer, digest = q.digest or '' } end
+  local suspect = a.suspect and '1' or '0'
+  if answer == 'resumed' then
+    redis.call('HSET', q.p .. 'control:gate', 'restoring_suspect', suspect)
+    return { answer = answer, digest = q.digest or '' }
+  end
   local until_ms = clean and 0 or told_until(q, g)
   if clean then open_for_restore(q, g) else G.adopt(q, g) end
   if clean or g.drain_state ~= 'drain' then g.since = q.now end
   G.close(q, g, 'restored', 'lost', { reason = 'restore_begun', actor = a.actor, note = a.reason })
-  redis.call('HSET', q.p .. 'control:gate', 'restoring', a.restore, 'restoring_until', digits(until_ms))
+  redis.call('HSET', q.p .. 'control:gate', 'restoring', a.restore, 'restoring_until', digits(until_ms),
+    'restoring_suspect', suspect)
   return { answer = answer, digest = q.digest or '', epoch = digits(g.epoch) }
 end
 
@@ -141,7 +156,7 @@ hot.restore = true
 function commands.restore_end(q)
   local g = G.read(q)
   if g.restoring ~= q.a.restore then return { answer = 'unchanged' } end
-  redis.call('HDEL', q.p .. 'control:gate', 'restoring', 'restoring_until')
+  redis.call('HDEL', q.p .. 'control:gate', 'restoring', 'restoring_until', 'restoring_suspect')
   G.log(q, g, { from = g.drain_state, to = g.drain_state, reason = 'restored', actor = q.a.actor, note = q.a.note })
   return { answer = 'moved', drain_state = G.effective(g), epoch = digits(g.epoch) }
 end

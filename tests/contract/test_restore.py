@@ -628,6 +628,25 @@ def test_a_restore_under_another_name_that_was_cut_short_is_completed(
     second.close()
 
 
+def test_a_restore_that_suspects_what_is_unsafe_is_completed_by_one_that_does_too(
+    kept: OpenQueue, path: Path, fresh: Callable[[], Store]
+) -> None:
+    kept.accepted("test-patch")
+    write_snapshot(kept.store, path)
+    store = fresh()
+
+    class Dying(Store):
+        def restore(self, parts: Iterable[Words]) -> Iterator[tuple[str, Mapping[str, int]]]:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        put_back(Dying(kept.client, "default"), path, suspect_unsafe=True)
+    refused = put_back(store, path)
+    assert (refused.answer, refused.jobs) == ("other_wish", 0)
+    assert "was begun with --suspect-unsafe" in refused_said("default", refused).sentence
+    assert put_back(store, path, suspect_unsafe=True).counts == {"unknown": 1}
+
+
 def test_a_field_that_this_version_does_not_know_is_put_back_as_it_is(
     kept: OpenQueue, path: Path, fresh: Callable[[], Store]
 ) -> None:

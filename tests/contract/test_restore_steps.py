@@ -166,6 +166,20 @@ def test_what_grows_too_old_in_the_middle_of_a_restore_puts_no_more_back(clocked
     assert not {"restoring", "restoring_until"} & record(clocked).keys()
 
 
+def test_half_of_what_is_unsafe_does_not_come_back_otherwise_than_the_rest(clocked: ClockedQueue) -> None:
+    for suspect, begun in ((True, "with"), (False, "without")):
+        asked: dict[str, Any] = {"restore": begun, "suspect": suspect}
+        assert begin(clocked, **asked)["answer"] == "live"
+        assert begin(clocked, **asked)["answer"] == "resumed"
+        other = asked | {"suspect": not suspect}
+        for dry in (True, False):
+            assert begin(clocked, **other, dry=dry) == {"answer": "other_wish", "why": begun}
+        assert begin(clocked, **other, take_over=True)["answer"] == "resumed"
+        assert begin(clocked, **other)["answer"] == "resumed"
+        assert clocked.store.restore_end(begun, actor="bob", note="n") == "moved"
+        assert not {"restoring", "restoring_until", "restoring_suspect"} & record(clocked).keys()
+
+
 def with_retention(queue: ClockedQueue, seconds: float) -> None:
     timings = queue.contract.timings.model_copy(update={"final_retention_s": seconds})
     contract = queue.contract.model_copy(update={"timings": timings})
