@@ -102,8 +102,8 @@ class Contract(Section):
         gt=0,
         le=1,
         description=(
-            "A class takes no job whose wait, at its share, leaves it less than a reserve: what the shortest class has "
-            "beyond this part of its time; by deadline the shortest class itself may take all slots; none: no limit."
+            "A class takes no job whose wait, at its share, leaves it less than a reserve: at 0.7 three tenths of the "
+            "shortest class's time; by deadline the shortest class itself may take all slots; none: no limit."
         ),
     )
     classes: dict[str, ClassSettings] = Field(min_length=1, description="The classes of jobs, by name.")
