@@ -7,12 +7,14 @@ seed each time, and shrinks what it finds.
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pytest
 
 from drill.server import QueueServer
 from sluicegate import functions
 from tests.machine.census import Census
+from tests.machine.clock import Clock
 from tests.machine.faults import FAULTS, Fault
 from tests.machine.play import LONGER, Length, play
 
@@ -54,6 +56,21 @@ def assert_found(server: QueueServer, fault: Fault) -> None:
     with pytest.raises(AssertionError) as found:
         play(server.url, fault.planted(SOURCE), Length())
     assert str(found.value)
+
+
+def test_by_its_clock_a_moment_ends_what_has_outlived_its_ttl_as_a_long_wait_does(client: Any) -> None:
+    client.mset({"moment": "v", "wait": "v"})
+    clock = Clock(client)
+    clock.ends = {"moment": clock.now_ms, "wait": clock.now_ms + 1000}
+    begun = clock.now_ms
+    while clock.now_ms == begun:
+        assert client.exists("moment")
+        clock.step()
+    assert not client.exists("moment")
+    clock.wait(999)
+    assert client.exists("wait")
+    clock.wait(1)
+    assert not client.exists("wait")
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)

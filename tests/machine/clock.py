@@ -45,12 +45,15 @@ class Clock:
 
     def step(self) -> None:
         """Let a moment pass, so that no two commands are of one µs; several are of one ms."""
-        self.now_us += _A_COMMAND_US
-        self._write()
+        self._pass(_A_COMMAND_US)
 
     def wait(self, ms: int) -> None:
-        """Let time pass; a key goes once its TTL is over, as on any server."""
-        self.now_us += ms * 1000
+        """Let time pass."""
+        self._pass(ms * 1000)
+
+    def _pass(self, us: int) -> None:
+        """Go on; a key goes once its TTL is over, as on any server."""
+        self.now_us += us
         self._write()
         gone = [key for key, end in self.ends.items() if self.now_ms > end]
         if gone:
