@@ -18,7 +18,7 @@ from pathlib import Path
 from bench.environments import ROOT
 from bench.lab import Lab
 from bench.overload.picture import draw
-from bench.overload.plan import CAPACITY_PER_S, FASTER, SLOTS, Policy, Shape
+from bench.overload.plan import BACKLOG_LIMIT, CAPACITY_PER_S, FASTER, SLOTS, Policy, Shape
 from bench.overload.scoring import Score
 from bench.processes import die_with_parent, end_on_sigterm
 from bench.rows import Row
@@ -132,7 +132,7 @@ def main() -> int:
     parser.add_argument("--policies", nargs="*", type=Policy, default=list(Policy), help="only these")
     parser.add_argument("--at-once", type=int, default=len(Policy), help="policies at once at most, on a busy machine")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--backlog-limit", type=float, default=0.7, help="of the policy edf-backlog-limit")
+    parser.add_argument("--backlog-limit", type=float, default=BACKLOG_LIMIT, help="of the policy edf-backlog-limit")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the results")
     asked = parser.parse_args()
     began = time.monotonic()

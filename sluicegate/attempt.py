@@ -33,6 +33,7 @@ CALL_GRACE_S = 1.0
 # No call takes a year.
 _LONGEST_CALL_S = 3e7
 
+_NO_TEXT = "payload_not_text"
 _IN_A_THREAD = (
     "The handler is a plain function, so no lease is renewed and no gate is seen while it works: give the worker "
     "ThreadHandler(function) of sluicegate.thread_handler, or write it as `async def`."
@@ -141,8 +142,8 @@ class Attempt:
             # The gate may have been read as closed while the answer was on its way.
             return await self._settle(self._put_back(), None)
         if not self._readable:
-            self._with.log.error("payload_not_text", job_id=self.job.job_id, attempt=self.job.attempt)
-            return await self._settle(Settlement(Outcome.FAILED), None, "payload_not_text")
+            self._with.log.error(_NO_TEXT, job_id=self.job.job_id, attempt=self.job.attempt)
+            return await self._settle(Settlement(Outcome.FAILED), None, _NO_TEXT)
         if not intent or self._too_late():
             return await self._settle(Settlement(Outcome.EXPIRED), None)
         call = await self._make_call()
@@ -242,7 +243,7 @@ class Attempt:
             delay_ms=math.ceil(settlement.delay_s * 1000),
             kind=call.kind.value if call is not None else "",
             latency_ms=round(call.latency_s * 1000) if call is not None else "",
-            cause="drain" if self._cut else cause,
+            cause=cause or ("drain" if self._cut else ""),
         )
         try:
             settled = await self._settled(words)

@@ -23,7 +23,7 @@ from sluicegate.audit import Ends, Entry
 from sluicegate.connections import Sent
 from sluicegate.errors import OtherLibrary, StoreRejected, UsageError
 from sluicegate.keys import Keys
-from sluicegate.pipeline import Pipeline
+from sluicegate.pipeline import Pipeline, packed
 from sluicegate.redis_clients import Access
 from sluicegate.redis_errors import forbids_functions, translated
 from sluicegate.redis_servers import Cluster, OneServer, Server
@@ -173,6 +173,15 @@ class Calls:
     def _hot(self, command: str, words: Words) -> list[Any]:
         """Call a function that takes its arguments one by one and answers one flat list."""
         return flat(command, self._ask(command, words, None))
+
+    def _hot_keeping_bytes(self, command: str, words: Words) -> list[Any]:
+        """Ask again for an answer that came and was no text: what is no UTF-8 in it comes as Python's surrogates."""
+        call = self._call_of(command, words)
+        if self._function_forbidden:
+            call = ("EVAL", functions.script(command, read_only=False), 1, *self._arguments(words))
+        with self._pipeline() as pipeline:
+            pipeline.send(packed(*call), 1)
+            return flat(command, pipeline.receive(1)[0])
 
     async def _hot_async(self, connection: AsyncConnection | None, command: str, words: Words) -> list[Any]:
         """Do what `_hot` does without holding the event loop up; answers and failures are the same."""

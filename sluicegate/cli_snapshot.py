@@ -98,8 +98,8 @@ def restore_snapshot(
             result = restore(store, wish)
         except StoreFull as error:
             raise fail(
-                "The server's memory is full, so not all of the snapshot is back: a queue half restored stays closed.",
-                "`CONFIG SET maxmemory` with more makes room; then the same restore again completes this one.",
+                "The server's memory is full, so the restore stopped; what it began stays closed until it is complete.",
+                "`CONFIG SET maxmemory` with more makes room; then the same command again goes on.",
             ) from error
     if not result.done:
         said = refused_said(loaded.queue, result)

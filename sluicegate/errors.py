@@ -14,6 +14,7 @@
         ├── StoreUnavailable  no answer in time, refused, loading, or the connection broke: the outcome is not known
         └── StoreRejected     the server answered with an error (no permission, out of memory, wrong type)
             ├── NoLogin       the server wants a name or a password that it was not given: nobody waits this away
+            ├── NotText       the answer holds bytes that are no UTF-8, which another client has written
             ├── OtherLibrary  the server has other code under the library's name, without the command that was asked for
             └── StoreFull     the server's memory is full: what adds jobs is refused, everything else goes on
 
@@ -85,6 +86,10 @@ class StoreRejected(StoreError):
 
 class NoLogin(StoreRejected):
     """Say that the server knows no such user and password, or that it wants some and got none."""
+
+
+class NotText(StoreRejected):
+    """Say that an answer can't be read as text; the command was executed."""
 
 
 class OtherLibrary(StoreRejected):

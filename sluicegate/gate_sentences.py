@@ -15,7 +15,6 @@ from sluicegate.run_journal import waits_of
 from sluicegate.run_replies import RunHistory
 from sluicegate.run_sentences import run_unblocks
 from sluicegate.telemetry import GateView, Telemetry
-from sluicegate.timings import Timings
 
 _OPEN = f"`{remedies.GATE_OPEN}`"
 _INIT = f"`{remedies.QUEUE_INIT}`"
@@ -29,8 +28,8 @@ _MEANS = {
     DrainState.RECOVERING: "no job is admitted; canaries are pulled, the backlog after green",
     DrainState.DRAIN: "no job is admitted or pulled",
 }
-# The queue's own bound is not among what was read; after its default the sentence is true in any case.
-_LONG_S = Timings().controller_silent_s
+# The queue's own bound is not among what was read: after its default nobody is looking, or the next look is due.
+_LONG_S = 15.0
 _SILENT = "but its controller is silent, so no job is admitted; workers go on"
 
 _PIN_UNBLOCKS = {
@@ -152,7 +151,7 @@ def _silence(telemetry: Telemetry) -> Iterator[str]:
         yield "The controller is silent: `sluicegate automation serve` starts it."
     elif gate.initialised and (telemetry.at_ms - gate.controller_seen_ms) / 1000 > _LONG_S:
         since = f"since {_utc(gate.controller_seen_ms)}" if gate.controller_seen_ms else "here yet"
-        yield f"No controller has looked {since}, so no run goes on: `sluicegate automation serve` starts it."
+        yield f"No controller has looked {since}; where none runs, `sluicegate automation serve` starts it."
 
 
 def _pin(text: str) -> PinReason:

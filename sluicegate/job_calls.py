@@ -12,7 +12,7 @@ from sluicegate import keys, replies
 from sluicegate.admission import Decision
 from sluicegate.async_connection import AsyncConnection, ErrorAnswer
 from sluicegate.calls import Arguments, Calls, Words
-from sluicegate.errors import StoreRejected
+from sluicegate.errors import NotText, StoreRejected
 from sluicegate.redis_errors import translated
 
 # A queue without stored settings names no time to come back; this is the default of closed_retry_s.
@@ -59,8 +59,15 @@ class JobCalls(Calls):
         return replies.admissions([str(job[0]) for job in jobs], answer)
 
     def claim(self, worker: str, request: str, slots: int, version: str = "") -> replies.Claimed:
-        """Take up to `slots` jobs and confirm the gate's epoch; the same request id gives the same jobs."""
-        return self._claimed(self._hot("claim", (worker, request, slots, version)))
+        """Take up to `slots` jobs and confirm the gate's epoch; the same request id gives the same jobs.
+
+        A payload that is no UTF-8 comes as Python's surrogates.
+        """
+        words = (worker, request, slots, version)
+        try:
+            return self._claimed(self._hot("claim", words))
+        except NotText:
+            return self._claimed(self._hot_keeping_bytes("claim", words))
 
     async def claim_async(
         self,
@@ -71,7 +78,11 @@ class JobCalls(Calls):
         version: str = "",
     ) -> replies.Claimed:
         """Do what `claim` does without holding the event loop up; answers and failures are the same."""
-        return self._claimed(await self._hot_async(connection, "claim", (worker, request, slots, version)))
+        words = (worker, request, slots, version)
+        try:
+            return self._claimed(await self._hot_async(connection, "claim", words))
+        except NotText:
+            return self._claimed(await asyncio.to_thread(self._hot_keeping_bytes, "claim", words))
 
     def _claimed(self, answer: list[Any]) -> replies.Claimed:
         try:

@@ -87,7 +87,7 @@ def _encoded(event: EventDict) -> str:
         line = _in_c(event)
     except (TypeError, ValueError, OverflowError):  # half a character of two, or a whole number of more than 64 bits
         return _escaped(event)
-    return line.decode() if line.isascii() else _escaped(event)
+    return line.decode() if line.isascii() else _escaped(msgspec.json.decode(line))
 
 
 def _json_line(logger: WrappedLogger, name: str, event: EventDict) -> str:

@@ -18,10 +18,14 @@ def decision_sentence(decision: Decision, key: str | None) -> str:
         again = "was accepted before" if decision.replayed else "is accepted"
         return f"Job {decision.job_id} {again}."
     refused = f"Job {decision.job_id} is refused: {decision.reason}."
-    if decision.reason == "conflict":
+    if decision.reason == RefusalReason.CONFLICT:
         return f"{refused}\nThe key belongs to another job: take one of its own."
     if decision.retry_after_s is None:
-        declared = " `sluicegate queue stats` lists the declared classes." if decision.reason == "unknown_class" else ""
+        declared = (
+            " `sluicegate queue stats` lists the declared classes."
+            if decision.reason == RefusalReason.UNKNOWN_CLASS
+            else ""
+        )
         return f"{refused}\nThat is final for this key.{declared}"
     why = "; `sluicegate gate show` says why" if decision.reason in _OF_THE_GATE else ""
     return f"{refused}\nRepeat it after {decision.retry_after_s:g} s with --key {key or decision.job_id}{why}."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import redis
 
-from sluicegate.errors import NoLogin, StoreFull, StoreRejected, StoreUnavailable
+from sluicegate.errors import NoLogin, NotText, StoreFull, StoreRejected, StoreUnavailable
 
 
 def lost(error: OSError) -> redis.exceptions.RedisError:
@@ -14,12 +14,16 @@ def lost(error: OSError) -> redis.exceptions.RedisError:
     return redis.exceptions.ConnectionError(str(error))
 
 
+class _NoText(redis.exceptions.InvalidResponse):
+    """Carry that an answer holds what is no UTF-8."""
+
+
 def no_text(error: UnicodeDecodeError) -> redis.exceptions.RedisError:
     """Translate what the parser says of an answer that is no text.
 
     Somebody's hand wrote it; whoever reads it must not end by that.
     """
-    return redis.exceptions.InvalidResponse(f"the answer holds what is no UTF-8: {error}")
+    return _NoText(f"the answer holds what is no UTF-8: {error}")
 
 
 def forbids_functions(error: redis.exceptions.ResponseError) -> bool:
@@ -39,12 +43,14 @@ def translated(error: redis.exceptions.RedisError) -> StoreUnavailable | StoreRe
         redis.exceptions.TryAgainError,
     )
     # redis-py counts a refused password as a broken connection; the server answered, and waiting mends nothing.
-    if isinstance(error, unavailable) and not isinstance(error, redis.exceptions.AuthenticationError):
-        return StoreUnavailable(str(error) or type(error).__name__)
     if isinstance(error, redis.exceptions.AuthenticationError):
         # What it says to somebody without a password speaks of the protocol: "HELLO must be called with …".
         wants = "HELLO" in str(error) or "Authentication required" in str(error)
         return NoLogin("it wants a password, and got none" if wants else str(error))
+    if isinstance(error, unavailable):
+        return StoreUnavailable(str(error) or type(error).__name__)
+    if isinstance(error, _NoText):
+        return NotText(str(error))
     if isinstance(error, redis.exceptions.MovedError):
         return StoreRejected(
             f"The queue's slot is at {error.host}:{error.port}, and this server is one node of a cluster: name the "

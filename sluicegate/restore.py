@@ -52,7 +52,8 @@ class Restored:
     """Say what came of it.
 
     answer: clean (there was no queue), live, resumed, or why nothing was done (see restore_begin in restore.lua; and
-    `interrupted`: somebody else's restore took over in the middle). counts: jobs by the state they came back in, and
+    `interrupted`: somebody else's restore took over in the middle; with `too_old` why is `begun` where that came to be
+    meanwhile). counts: jobs by the state they came back in, and
     kept (there already), refusal, lapsed.
     """
 
@@ -85,9 +86,10 @@ def restore(store: Store, wish: Wish) -> Restored:
             return result
         asked = _asked(wish, header, content)
         for said, counted in store.restore((*asked, *words) for words in _parts(reader)):
+            if said == "too_old":
+                return Restored("too_old", header, content, counts, why="begun")
             if said != "ok":
-                cut_short = ("too_old", "begun") if said == "too_old" else ("interrupted", "")
-                return Restored(cut_short[0], header, content, counts, why=cut_short[1])
+                return Restored("interrupted", header, content, counts)
             counts.update(counted)
         if not wish.dry_run:
             store.restore_end(content.sha256, actor=wish.actor, note=_note(result, wish))

@@ -112,7 +112,7 @@ def write_snapshot(store: Store, path: Path, *, moving: bool = False) -> Written
                 f"Queue {store.queue} has no contract: it is not open here, or has lost it. "
                 "Without one no snapshot of it can be restored."
             )
-        half_restored = head.get("restoring", "") != ""
+        half_restored = bool(head.get("restoring"))
         if half_restored and path.exists():
             raise HalfRestored(
                 f"A restore into queue {store.queue} is not complete, and {path} may hold what it lacks."
@@ -220,7 +220,7 @@ def _corrected(store: Store, containers: set[str], index: Index, *, moving: bool
 
 
 class Walk:
-    """Give the places of open jobs, and count all entries met: those of canaries, and of what is no job, too."""
+    """Give the places of open jobs, and count all entries met, those of what is no job as well, but for canaries."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -22,6 +22,7 @@ Part = TypeVar("Part")
 # What nearly all jobs have that wait: they have not moved since they came.
 _FIRST = ["ready", None, None, None, None]
 _FIRST_VERSION = version_of(*_FIRST)
+_CANARY = VERSION_FIELDS.index("canary")
 
 IdAndScore = tuple[str, str]
 # A line with the version of what it holds.
@@ -93,7 +94,10 @@ class SnapshotCalls(Calls):
         return found
 
     def snapshot_versions(self, container: str) -> Iterator[list[Place]]:
-        """Give the places of a container, in the same way; the version of what is no open job is empty."""
+        """Give the places of a container but for a run's canaries, in the same way.
+
+        The version of what is no open job is empty.
+        """
 
         def parts() -> Iterator[list[IdAndScore]]:
             for places in self.snapshot_ids(container):
@@ -101,10 +105,11 @@ class SnapshotCalls(Calls):
 
         for places, answers in self._read_many(parts(), self._versions_asked, len):
             # None is a key of another type.
-            versions = [
-                _FIRST_VERSION if values == _FIRST else version_of(*values) if values else "" for values in answers
+            yield [
+                (*place, _FIRST_VERSION if values == _FIRST else version_of(*values) if values else "")
+                for place, values in zip(places, answers, strict=True)
+                if not (values and values[_CANARY])
             ]
-            yield [(*place, version) for place, version in zip(places, versions, strict=True)]
 
     def _records_asked(self, places: Sequence[IdAndScore]) -> bytes:
         ids = [job_id for job_id, _ in places]

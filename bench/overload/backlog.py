@@ -25,7 +25,7 @@ class Class:
 
 @dataclass(slots=True)
 class Backlog:
-    """Hold the deadlines of all that waits, by class, in order."""
+    """Hold slots, margin and limit of a contract, and by class the deadlines of what waits, in order."""
 
     slots: int
     margin_ms: int
@@ -34,7 +34,7 @@ class Backlog:
     due: dict[str, list[int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Work out what all looks share."""
+        """Give every class its list, empty where nothing was given."""
         self.due = {name: self.due.get(name, []) for name in self.classes}
 
     @property

@@ -42,6 +42,10 @@ CAPACITY_PER_S = SLOTS / MEAN_S
 FAIR_SHARE = {name: one.share * one.mean_s / MEAN_S for name, one in MIX.items()}
 
 
+# What the policy edf-backlog-limit has.
+BACKLOG_LIMIT = 0.7
+
+
 class Policy(StrEnum):
     """Name a way to admit and to dispatch."""
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 
 from bench.overload.backlog import Backlog, Class
-from bench.overload.plan import FAIR_SHARE, MIX, SLOTS, Ask, Policy, Shape, asks, contract_of
+from bench.overload.plan import BACKLOG_LIMIT, FAIR_SHARE, MIX, SLOTS, Ask, Policy, Shape, asks, contract_of
 from bench.overload.scoring import Outcome, Score, score
 from bench.overload_bench import BURST, STEADY, lines
 
@@ -80,7 +80,7 @@ def _outcome(ask: Ask, deadline: int, *, accepted: bool, ended_ms: float | None)
     )
 
 
-def simulated(shape: Shape, gap_ms: float, backlog_limit: float = 0.7, seed: int = 1) -> Score:
+def simulated(shape: Shape, gap_ms: float, backlog_limit: float = BACKLOG_LIMIT, seed: int = 1) -> Score:
     """Give the figures of one load."""
     outcomes = list(Simulation(backlog_limit, gap_ms).run(shape, seed))
     return score(f"gap {gap_ms:g} ms", shape, outcomes, len(outcomes))

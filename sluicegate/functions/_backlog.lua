@@ -58,11 +58,12 @@ local function fits(q, limit, work, instant)
   return work <= 0 or work <= q.s.max_running * (instant - q.now - q.s.timings.margin_ms - reserve_of(q, limit))
 end
 
+-- Looks from a deadline to the end of the longest class, and by how much further off each is at least.
+local MOST_STEPS, LEAST_GROWTH = 20, 1 / 8
+
 -- Whether what is due from a deadline on has become too much: by the deadline, by the ends of all longer classes, where what
 -- has come lately is due, and by instants in between, further and further apart, where it is due that long ago came all at
 -- once; until the rest fits wherever it is due.
-local MOST_STEPS, LEAST_GROWTH = 20, 1 / 8
-
 local function too_much_ahead(q, limit, deadline)
   local all, at, last = due_by(q, limit, math.huge), deadline, q.now + limit.longest
   local growth = math.max(LEAST_GROWTH, ((last - q.now) / (deadline - q.now)) ^ (1 / MOST_STEPS) - 1)

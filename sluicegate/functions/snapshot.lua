@@ -14,8 +14,8 @@ end
 
 -- snapshot {}: everything but jobs and refusals, of this instant. Read-only.
 -- -> {at, epoch, drain_state, pin, digest, contract, confirmed, acknowledged, kill, endpoint, containers = {name = count},
---     horizon, restoring}; every refusal decided by `at` has lapsed by `horizon`; restoring is '' or the restore that is not
---     complete
+--     horizon, restoring}; the count of leases is without those of canaries; every refusal decided by `at` has lapsed by
+--     `horizon`; restoring is '' or the restore that is not complete
 function commands.snapshot(q)
   local g = G.read(q)
   local body = { at = q.now, epoch = digits(g.epoch), drain_state = G.effective(g), pin = G.effective_pin(g) or '',
@@ -23,6 +23,7 @@ function commands.snapshot(q)
     confirmed = g.confirmed, acknowledged = g.acknowledged, kill = text_of(q.p .. 'kill') or '',
     endpoint = hash_of(q.p .. 'control:endpoint'), restoring = g.restoring or '', containers = {} }
   for _, name in ipairs(container_names(q)) do body.containers[name] = redis.call('ZCARD', q.p .. name) end
+  body.containers['queue:leases'] = body.containers['queue:leases'] - redis.call('ZCARD', q.p .. 'running:canary')
   local last = redis.call('ZRANGE', q.p .. 'queue:refusals', '0', '0', 'REV', 'WITHSCORES')
   body.horizon = math.max(q.now, tonumber(last[2]) or 0)
   return body

@@ -67,4 +67,4 @@ def test_function_and_model_refuse_the_same(client: Any) -> None:
         modelled = [int(backlog.full(name, NOW_MS, deadline)) for name, deadline in asked]
         assert said == modelled, f"case {case}: {backlog}, {asked}"
         seen.update(said)
-    assert min(seen.values()) > 50, seen
+    assert min(seen[0], seen[1]) > 50, seen

@@ -462,12 +462,12 @@ def test_a_restore_whose_file_grows_too_old_in_the_middle_is_given_up_as_it_says
             return super().restore(parts)
 
     short = kept.contract.model_copy(
-        update={"timings": kept.contract.timings.model_copy(update={"final_retention_s": 1.0})}
+        update={"timings": kept.contract.timings.model_copy(update={"final_retention_s": 3.0})}
     )
     kept.store.apply_settings(short.for_redis(), short.digest(), "ada", "x")
     kept.accepted()
     write_snapshot(kept.store, path)
-    forgotten_s = time.time() + 1.1
+    forgotten_s = time.time() + 3.1
     result = put_back(Slow(kept.client, "default"), path)
     assert (result.answer, result.why, result.done) == ("too_old", "begun", False)
     assert "restore that with --take-over" in refused_said("default", result).hint

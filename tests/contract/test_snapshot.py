@@ -260,6 +260,18 @@ def test_a_job_that_moves_between_the_look_at_its_record_and_that_at_its_place_i
     assert float(line.score) == queue.client.zscore("queue:leases", job_id)
 
 
+def test_a_canary_is_neither_met_nor_counted(open_queue: OpenQueueFunction) -> None:
+    """One that starts during a look would make up for a job that was not met in it."""
+    queue = open_queue(checked=False)
+    queue.accepted()
+    job = queue.claimed()
+    assert queue.store.snapshot_head()["containers"]["queue:leases"] == 1
+    queue.client.hset(f"job:{job.job_id}", "canary", "run")
+    queue.client.zadd("running:canary", {job.job_id: 1})
+    assert queue.store.snapshot_head()["containers"]["queue:leases"] == 0
+    assert list(queue.store.snapshot_versions("queue:leases")) == [[]]
+
+
 def test_an_open_job_that_its_container_lacks_has_no_place(open_queue: OpenQueueFunction) -> None:
     queue = open_queue(checked=False)
     job_id = queue.accepted()

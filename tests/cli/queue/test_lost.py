@@ -83,8 +83,8 @@ def test_a_restore_onto_a_full_server_says_how_it_is_completed(
     finally:
         queue.client.config_set("maxmemory", 0)
     sentence, hint = capsys.readouterr().err.splitlines()
-    assert sentence.startswith("The server's memory is full, so not all of the snapshot is back")
-    assert "the same restore again completes this one" in hint
+    assert sentence.startswith("The server's memory is full, so the restore stopped; what it began stays closed")
+    assert "the same command again goes on" in hint
     assert dispatch(words) == 0
 
 
