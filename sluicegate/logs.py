@@ -84,7 +84,7 @@ _escaped = json.JSONEncoder(default=repr).encode
 def _encoded(event: EventDict) -> str:
     """Give one line in ASCII, whatever the stream takes. Nearly every event is, and takes a fifth of the time."""
     try:
-        line = _in_c(event)
+        line = msgspec.json.format(_in_c(event), indent=0)  # one line, with a space after each comma and colon
     except (TypeError, ValueError, OverflowError):  # half a character of two, or a whole number of more than 64 bits
         return _escaped(event)
     return line.decode() if line.isascii() else _escaped(msgspec.json.decode(line))
