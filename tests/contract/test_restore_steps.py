@@ -213,6 +213,20 @@ def test_a_retention_that_was_raised_does_not_bring_back_what_went_before(clocke
     assert begin(clocked, at=clocked.clock.now_ms - 900_000, dry=True)["answer"] == "live"
 
 
+@pytest.mark.parametrize("later", [{"final_retention_s": 500}, {"final_retention_s": 1000, "closed_retry_s": 45}])
+def test_a_retention_that_is_lowered_or_left_is_not_raised(clocked: ClockedQueue, later: Mapping[str, float]) -> None:
+    with_retention(clocked, 100)
+    with_retention(clocked, 1000)
+    clocked.wait(1)
+    at = clocked.clock.now_ms
+    clocked.wait(10_000)
+    timings = clocked.contract.timings.model_copy(update=later)
+    contract = clocked.contract.model_copy(update={"timings": timings})
+    assert clocked.store.apply_settings(contract.for_redis(), contract.digest(), "ada", "a test") == "moved"
+    clocked.wait(200_000)
+    assert begin(clocked, at=at, dry=True)["answer"] == "live"
+
+
 def test_what_was_begun_where_no_queue_was_can_be_completed_however_old_it_is(lost: ClockedQueue) -> None:
     """Nothing has run since, for the gate stays closed."""
     kept_ms = round(lost.contract.timings.final_retention_s * 1000)
