@@ -38,17 +38,13 @@ class AsyncConnection:
     """Own one connection of one event loop to the server of a client; it is made when it is needed, and made again."""
 
     @classmethod
-    def like_those_of(cls, client: redis.Redis, *, keeps_bytes: bool = False) -> Self | None:
-        """Give a connection like those of a client, or None where asyncio has none of their kind.
-
-        With `keeps_bytes` what is no UTF-8 in an answer comes as Python's surrogates; else such an answer is an error.
-        """
+    def like_those_of(cls, client: redis.Redis) -> Self | None:
+        """Give a connection like those of a client, or None where asyncio has none of their kind."""
         pool: Pool = client.connection_pool
-        return cls(pool, keeps_bytes=keeps_bytes) if pool.connection_class in _ASYNC_KIND else None
+        return cls(pool) if pool.connection_class in _ASYNC_KIND else None
 
-    def __init__(self, pool: Pool, *, keeps_bytes: bool = False) -> None:
+    def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._decoding = "surrogateescape" if keeps_bytes else "strict"
         self._making = asyncio.Lock()
         self._made: Connection | None = None
         self._answers: _Answers | None = None
@@ -83,7 +79,7 @@ class AsyncConnection:
                 self._made = _unmade(self._pool)
                 await self._made.connect()
                 transport = self._made._writer.transport
-                self._answers = _Answers(transport, self._decoding)
+                self._answers = _Answers(transport)
                 transport.set_protocol(self._answers)
             return self._answers
 
@@ -91,9 +87,9 @@ class AsyncConnection:
 class _Answers(asyncio.Protocol):
     """Give what comes over a connection to those who wait for it, in the order in which they asked."""
 
-    def __init__(self, transport: asyncio.WriteTransport, decoding: str) -> None:
+    def __init__(self, transport: asyncio.WriteTransport) -> None:
         self._transport = transport
-        self._reader: Any = hiredis.Reader(encoding="utf-8", errors=decoding, notEnoughData=NOTHING_YET)
+        self._reader: Any = hiredis.Reader(encoding="utf-8", notEnoughData=NOTHING_YET)
         self._waiting: deque[asyncio.Future[object]] = deque()
         self.lost = False
 

@@ -40,12 +40,9 @@ class JobCalls(Calls):
         """Decide a batch of at most 100 submissions in order; each as `Submission.words` renders it."""
         return self._decided(jobs, self._hot("admit", [word for job in jobs for word in job]))
 
-    def async_connection(self, *, keeps_bytes: bool = False) -> AsyncConnection | None:
-        """Give a connection for `…_async`, which its owner closes, or None where there is no such connection.
-
-        `keeps_bytes` as in `AsyncConnection.like_those_of`.
-        """
-        return self._server.async_connection(keeps_bytes=keeps_bytes)
+    def async_connection(self) -> AsyncConnection | None:
+        """Give a connection for `…_async`, which its owner closes, or None where there is no such connection."""
+        return self._server.async_connection()
 
     async def admit_async(self, connection: AsyncConnection | None, jobs: Sequence[Words]) -> tuple[Decision, ...]:
         """Do what `admit` does without holding the event loop up; answers and failures are the same."""

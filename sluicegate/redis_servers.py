@@ -47,8 +47,8 @@ class Server(Protocol):
         In a cluster nobody follows a slot that moves meanwhile: that is an error of the pipeline.
         """
 
-    def async_connection(self, *, keeps_bytes: bool) -> AsyncConnection | None:
-        """Give a connection of an event loop's own (see AsyncConnection), or None where there is no such connection."""
+    def async_connection(self) -> AsyncConnection | None:
+        """Give a connection of an event loop's own, or None where there is no such connection."""
 
     def run(self, command: Callable[[redis.Redis], T]) -> T:
         """Call redis-py's client of that server; raises redis-py's errors."""
@@ -86,9 +86,9 @@ class OneServer:
         """Give one (see Server)."""
         return self._connections.pipeline()
 
-    def async_connection(self, *, keeps_bytes: bool) -> AsyncConnection | None:
+    def async_connection(self) -> AsyncConnection | None:
         """Give one as the client's are; through Sentinels there is none."""
-        return AsyncConnection.like_those_of(self._client, keeps_bytes=keeps_bytes)
+        return AsyncConnection.like_those_of(self._client)
 
     def run(self, command: Callable[[redis.Redis], T]) -> T:
         """Call the client (see Server)."""
@@ -147,7 +147,7 @@ class Cluster:
         """Give one to the owner as the last answer showed it (see Server)."""
         return self._at_owner(lambda node: node.connections.pipeline())
 
-    def async_connection(self, *, keeps_bytes: bool) -> None:
+    def async_connection(self) -> None:
         """Give none, for the same reason."""
 
     def run(self, command: Callable[[redis.Redis], T]) -> T:

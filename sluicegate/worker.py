@@ -73,8 +73,7 @@ class Worker:
         self._link = StoreLink(self._log, self._clock)
         self._queue_clock = QueueClock(self._clock)
         # One for what is answered at once, and one that waits for the wake key.
-        # A payload that is no text must not cost the jobs that are claimed with it.
-        self._connection = store.async_connection(keeps_bytes=True)
+        self._connection = store.async_connection()
         self._waiting = store.async_connection()
         setting = Setting(
             self.worker_id,

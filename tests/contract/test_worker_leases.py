@@ -108,7 +108,7 @@ def test_without_a_connection_of_the_loop_it_costs_the_others_nothing_either(
     """In a cluster, behind Sentinels, and where functions are forbidden, which is the second case."""
     store = Store.connect(queue.url)
     monkeypatch.setattr(store, "_function_forbidden", forbidden)
-    monkeypatch.setattr(store, "async_connection", lambda *, keeps_bytes=False: None)
+    monkeypatch.setattr(store, "async_connection", lambda: None)
     spoilt, sound = queue.accepted(), queue.accepted()
     queue.client.set(f"payload:{spoilt}", b"\xff")
     (one, _) = queue.store.claim("by-hand", "r1", 2).jobs
