@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import json
 import sys
 import time
@@ -293,9 +292,11 @@ def test_what_can_t_tell_is_not_probed_at_every_look(redis_url: str, tmp_path: P
                 await parts.executor.stop()
                 run = parts.run()
                 crashed(parts, run, "http")
+                began = time.monotonic()
                 await parts.executor.start()
                 await until(lambda: len(asked) == 3, "three questions")
-        assert all(later - earlier >= PROBE_EVERY_S for earlier, later in itertools.pairwise(asked))
+        # From the start: how late a busy machine brings a question says nothing of when it was asked.
+        assert asked[2] - began >= 2 * PROBE_EVERY_S
 
     asyncio.run(scenario())
 
