@@ -36,7 +36,7 @@ from sluicegate.submission import Submission
 from sluicegate.telemetry import Telemetry
 from sluicegate.worker import Worker
 
-WAIT_S = 15.0
+WAIT_S = 30.0
 
 # What takes seconds runs on Redis in every run of the tests, and on Valkey with the slow ones.
 ON_BOTH: pytest.MarkDecorator = pytest.mark.parametrize(

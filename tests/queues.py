@@ -21,7 +21,7 @@ from sluicegate.store import Store
 from tests.invariants import assert_invariants, full_record
 from tests.machine.clock import Clock, with_clock
 
-WAIT_S = 10.0
+WAIT_S = 30.0
 
 OpenQueueFunction = Callable[..., "OpenQueue"]
 

@@ -45,13 +45,15 @@ def valkey_server(session_children: Children) -> QueueServer:
 
 
 @pytest.fixture(params=[ServerKind.REDIS, ServerKind.VALKEY], ids=str)
-def server(request: pytest.FixtureRequest) -> QueueServer:
+def server(request: pytest.FixtureRequest) -> Iterator[QueueServer]:
     """Return an empty running server, once each kind; the test may kill and restart it."""
     wanted: QueueServer = request.getfixturevalue(f"{request.param}_server")
     if not wanted.is_running:
         wanted.restart()
     _empty(wanted.url)
-    return wanted
+    yield wanted
+    assert wanted.folder is not None
+    assert not (wanted.folder / "dump.rdb").exists(), "the next test that restarts this server would find it filled"
 
 
 @pytest.fixture

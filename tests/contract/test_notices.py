@@ -236,9 +236,9 @@ def test_what_may_pass_is_tried_again_under_the_same_key(queue: OpenQueue, board
 def test_one_that_times_out_after_accepting_is_told_again_under_the_same_key(
     queue: OpenQueue, board: NoticeBoard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sending, "_ANSWERS_WITHIN_S", 0.2)
+    monkeypatch.setattr(sending, "_ANSWERS_WITHIN_S", 1.0)
     world = World()
-    world.answers = [(200, 5.0)]
+    world.answers = [(200, 30.0)]
     queue.store.order("hold", "ada", "first")
     with receiver(world) as url:
         asyncio.run(tell(queue, hooked(url), turns=2))

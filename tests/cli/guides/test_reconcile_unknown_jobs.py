@@ -16,7 +16,7 @@ from tests.guides import GUIDES, Guide, Typist, blocks, settings_text
 def lost(queue: Queue, count: int) -> list[str]:
     """Let jobs become unknown: their worker vanished before its intent."""
     names = [f"change-{number}" for number in range(count)]
-    Producer(queue.store).submit_many([Submission(name, "lint-fix", "{}") for name in names])
+    Producer(queue.store).submit_many([Submission(name, "refactor-plan", "{}") for name in names])
     for job in queue.store.claim("gone", "r1", count).jobs:
         base = {"worker": "gone", "id": job.job_id, "fence": str(job.fence), "request": job.job_id}
         queue.store.settle(base | {"outcome": "unknown", "call": {"kind": "dropped", "latency_ms": 1}})
