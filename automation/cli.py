@@ -34,6 +34,7 @@ from sluicegate.console import (
     fail,
     opened,
     person,
+    refuse_no_queue,
     settings_of,
 )
 from sluicegate.errors import UsageError
@@ -122,9 +123,14 @@ def runs(
     limit: Annotated[int, typer.Option(min=1, max=1000, help="How many, newest first.")] = 20,
     as_json: AsJson = False,
 ) -> None:
-    """List runs, newest first: id, runbook, state, step, who asked and why, and the rollback's reason."""
+    """List runs, newest first: id, runbook, state, step, who asked and why, and the rollback's reason.
+
+    Exit 1 where there is none and no queue is open.
+    """
     with opened(settings_of(settings, redis_url, queue)) as store:
         listed = store.runs(limit)
+        if not listed:
+            refuse_no_queue(store)
     if as_json:
         typer.echo(json.dumps([asdict(one) for one in listed]))
         return

@@ -22,6 +22,8 @@ from sluicegate.console import (
     command_line,
     fail,
     in_a_sentence,
+    opened,
+    refuse_no_queue,
     settings_of,
 )
 from sluicegate.errors import UsageError
@@ -51,13 +53,19 @@ def verify(
     redis_url: RedisUrl = None,
     queue: Queue = None,
 ) -> None:
-    """Follow the chain from its base to its head; exit 1 and a line for each break where it is not whole."""
+    """Follow the chain from its base to its head; exit 1 and a line for each break where it is not whole.
+
+    Exit 1 as well where there is no entry and no queue is open.
+    """
     kept = _noted(noted)
     if file is not None:
         breaks, ends = _checked(_of_file(file), kept)
     else:
-        with _parts(settings_of(settings, redis_url, queue), all_queues=all_queues) as parts:
+        in_force = settings_of(settings, redis_url, queue)
+        with _parts(in_force, all_queues=all_queues) as parts:
             breaks, ends = _checked(parts, kept)
+        if not breaks:
+            _refuse_none(in_force, ends, all_queues=all_queues)
     if as_json:
         body = {"breaks": [{"fault": one.fault, "said": one.said} for one in breaks], "last": ends.number}
         typer.echo(json.dumps(body | {"hash": ends.hash, "first": ends.base_number + 1}))
@@ -80,7 +88,10 @@ def export(
     redis_url: RedisUrl = None,
     queue: Queue = None,
 ) -> None:
-    """Write the whole log as JSON lines, the chain's ends first; `verify --file` checks it without a server."""
+    """Write the whole log as JSON lines, the chain's ends first; `verify --file` checks it without a server.
+
+    Exit 1, and no file, where there is no entry and no queue is open.
+    """
     in_force = settings_of(settings, redis_url, queue)
     with _parts(in_force, all_queues=all_queues) as parts:
         # The ends of the last part hold for everything that was read before it.
@@ -91,6 +102,7 @@ def export(
             entries += part
     if ends is None or base is None:
         raise fail("The server gave no audit log.")
+    _refuse_none(in_force, ends, all_queues=all_queues)
     whole = Ends(ends.number, ends.hash, base.base_number, base.base_hash)
     text = "\n".join([head_line(in_force.queue, whole), *map(entry_line, entries)])
     if out is None:
@@ -109,6 +121,13 @@ def _parts(settings: Settings, *, all_queues: bool) -> Iterator[Parts]:
         calls: Calls = AllQueues.over(settings) if all_queues else Store.of(settings, read_only=True)
         stack.callback(calls.close)
         yield calls.audit()
+
+
+def _refuse_none(settings: Settings, ends: Ends, *, all_queues: bool) -> None:
+    """End the command where the log is empty and of no queue; that of one that was taken away is followed."""
+    if ends.number == 0 and not all_queues:
+        with opened(settings, read_only=True) as store:
+            refuse_no_queue(store)
 
 
 def _of_file(file: Path) -> Parts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -25,6 +26,7 @@ from sluicegate.console import (
     fail,
     opened,
     person,
+    refuse_unopened,
     settings_of,
 )
 from sluicegate.errors import NoLogin, SluicegateError, StoreError, StoreUnavailable, UsageError
@@ -98,8 +100,11 @@ def upgrade(
     _check_layout(loaded)
     with opened(loaded) as store:
         was, now = store.replace_library(who.name, who.reason)
+        noted = was == now or store.observe().gate.initialised
     done = f"is {now} now; it was {was}" if was != now else f"was {now} already"
     typer.echo(f"The function library {functions.LIBRARY} {done}.")
+    if not noted:
+        typer.echo(f"Queue {loaded.queue} is not open here, so no gate log has who did it and why.", err=True)
 
 
 def _check_layout(settings: Settings) -> None:
@@ -132,17 +137,20 @@ def stats(
     redis_url: RedisUrl = None,
     queue: Queue = None,
 ) -> None:
-    """Show how close the jobs are to their deadlines, by state and class: the figures that the exporter shows."""
+    """Show how close the jobs are to their deadlines, by state and class: the figures that the exporter shows.
+
+    Exit 1 where no queue is open; a watch that has begun goes on and shows that it is gone.
+    """
     if not every <= _LONGEST_PAUSE_S:
         raise UsageError(f"--every is {every:g} s, not 0.1 to {_LONGEST_PAUSE_S:g} s.")
     loaded = settings_of(settings, redis_url, queue)
     shown = stats_json if as_json else stats_text
     with opened(loaded, read_only=True) as store:
-        if not watch:
-            typer.echo(shown(store.observe()))
-            return
-        for telemetry in looks(store, every):
-            typer.echo((ANEW if sys.stdout.isatty() and not as_json else "") + shown(telemetry))
+        looked = looks(store, every) if watch else iter((store.observe(),))
+        first = next(looked)
+        refuse_unopened(first)
+        for telemetry in chain((first,), looked):
+            typer.echo((ANEW if watch and sys.stdout.isatty() and not as_json else "") + shown(telemetry))
             # Whoever reads a pipe waits for this look, not for a full buffer.
             sys.stdout.flush()
 

@@ -26,6 +26,7 @@ from sluicegate.redis_address import ELSEWHERE, LOGIN, place
 from sluicegate.remedies import BY_NAME
 from sluicegate.settings import Settings, load, parse
 from sluicegate.store import Store
+from sluicegate.telemetry import Telemetry
 
 SettingsFile = Annotated[
     Path | None,
@@ -149,7 +150,11 @@ def in_a_sentence(settings: Settings) -> Iterator[None]:
 
 def refuse_no_queue(store: Store) -> None:
     """End a command that found nothing with code 1 where no queue is open: of such a one nothing is known."""
-    seen = store.observe()
+    refuse_unopened(store.observe())
+
+
+def refuse_unopened(seen: Telemetry) -> None:
+    """Do the same for what was read already."""
     if not seen.gate.initialised:
         raise fail(
             f"Queue {seen.queue} is not open here, so nothing is known of it.",

@@ -16,7 +16,7 @@ import redis
 from drill.server import QueueServer
 from tests.exported import add_reader, reader_url
 from tests.lossy import LossyRelay
-from tests.queues import OpenQueue
+from tests.queues import OpenQueue, OpenQueueFunction
 
 WITHIN_S = 20.0
 
@@ -76,5 +76,19 @@ def test_a_person_sees_the_table_again_and_again(repository: Path, queue: OpenQu
         heads = 0
         while heads < 2:
             heads += process.stdout.readline().startswith("queue default: gate admit")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(WITHIN_S) == 130
+
+
+def test_a_watch_goes_on_where_the_queue_is_lost_meanwhile(
+    repository: Path, open_queue: OpenQueueFunction, server: QueueServer
+) -> None:
+    queue = open_queue(checked=False)
+    with watching(repository, "--json", "--redis-url", server.url) as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["gate_initialised"] is True
+        queue.client.flushall()
+        while json.loads(process.stdout.readline())["gate_initialised"]:
+            pass
         process.send_signal(signal.SIGINT)
         assert process.wait(WITHIN_S) == 130
