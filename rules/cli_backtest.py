@@ -17,7 +17,7 @@ from rules.backtest.run import backtest as replayed
 from rules.backtest.run import utilization, warm_up_ms
 from rules.backtest.shown import backtest_json, backtest_tables
 from rules.scope import Scope
-from sluicegate.console import AsJson, SettingsFile
+from sluicegate.console import AsJson, SettingsFile, refuse_no_folder
 from sluicegate.generated import write
 from sluicegate.period import NOW, lasting_s, period_ms
 from sluicegate.plot import draw
@@ -71,6 +71,8 @@ def backtest(
     plot: Plot = None,
 ) -> None:
     """Replay the alerts over history: when each fired, how long before a missed deadline, and which for nothing."""
+    if plot is not None:
+        refuse_no_folder("The picture", plot)
     scope = Scope(load(settings))
     period = Period.of(since, until, step)
     tried = utilization(scope, beside, lasting_s("--beside-for", beside_for))

@@ -274,10 +274,10 @@ def openapi() -> None:
 
 
 app.command(epilog="Example: sluicegate queue doctor --json")(cli_doctor.doctor)
-app.command("snapshot", epilog="Example: sluicegate queue snapshot snapshots/before.jsonl.gz")(cli_snapshot.snapshot)
-app.command(
-    "restore", epilog='Example: sluicegate queue restore snapshots/before.jsonl.gz --as ann --reason "new host"'
-)(cli_snapshot.restore_snapshot)
+app.command("snapshot", epilog="Example: sluicegate queue snapshot before.jsonl.gz")(cli_snapshot.snapshot)
+app.command("restore", epilog='Example: sluicegate queue restore before.jsonl.gz --as ann --reason "new host"')(
+    cli_snapshot.restore_snapshot
+)
 
 
 def _stored_contract(settings: Settings, *, own_file: bool) -> tuple[str | None, str]:

@@ -8,7 +8,19 @@ from typing import Annotated
 
 import typer
 
-from sluicegate.console import Actor, AsJson, Queue, RedisUrl, SettingsFile, Why, fail, opened, person, settings_of
+from sluicegate.console import (
+    Actor,
+    AsJson,
+    Queue,
+    RedisUrl,
+    SettingsFile,
+    Why,
+    fail,
+    opened,
+    person,
+    refuse_no_folder,
+    settings_of,
+)
 from sluicegate.damage import damaged_lists
 from sluicegate.errors import HalfRestored, NoContract, StoreFull
 from sluicegate.gate_sentences import opening
@@ -34,6 +46,7 @@ def snapshot(
 
     Exit 1 where jobs or the lists of jobs were damaged by hand, or a restore is not complete: then it may lack jobs.
     """
+    refuse_no_folder("The snapshot", file)
     with opened(settings_of(settings, redis_url, queue)) as store:
         try:
             written = write_snapshot(store, file, moving=True)

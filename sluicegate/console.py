@@ -167,6 +167,17 @@ def _first_line(error: Exception) -> str:
     return f"{re.sub(r'[.]+$', '', line)}."
 
 
+def refuse_no_folder(what: str, file: Path) -> None:
+    """Raise UsageError where a person names a file in a folder that is not there: it was mistyped more often than not.
+
+    `what` begins the sentence, such as "The snapshot".
+    """
+    if not file.parent.is_dir():
+        raise UsageError(
+            f"{what} {file} cannot be written: there is no folder {file.parent}.", "Name another, or make it first."
+        )
+
+
 def write_generated(files: Mapping[Path, str], *, check: bool, command: str) -> None:
     """Write the files that are out of date and name them; with `check` only name them, and exit 1 if there are any."""
     changed = outdated(files) if check else write(files)

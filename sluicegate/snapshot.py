@@ -97,7 +97,7 @@ def _order(place: Place) -> tuple[float, str]:
 
 
 def write_snapshot(store: Store, path: Path, *, moving: bool = False) -> Written:
-    """Write the queue to `path`, which appears under its name only when it is whole.
+    """Write the queue to `path`, in a folder that is there; it appears under its name only when it is whole.
 
     What was damaged by hand, so that no restore would take it, is left out, for it would keep all the rest out.
     Raises OSError, StoreError, NoContract, HalfRestored, and NeverStill where jobs move in every look, unless `moving`

@@ -84,7 +84,6 @@ class SnapshotWriter:
         if self._path.exists() and not self._path.is_file():
             # It would be replaced: /dev/null, of all files.
             raise FileExistsError(errno.EEXIST, "it is there, and no plain file")
-        self._path.parent.mkdir(parents=True, exist_ok=True)
         self._raw = self._own_file()
         os.ftruncate(self._raw.fileno(), 0)
         self._gzip = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, _GZIP)

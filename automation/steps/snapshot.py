@@ -11,6 +11,8 @@ from runbooks.verbs.step import VerbName
 from sluicegate.errors import HalfRestored, NeverStill, NoContract, SnapshotBusy
 from sluicegate.printable import printable
 from sluicegate.snapshot import write_snapshot
+from sluicegate.snapshot_file import Written
+from sluicegate.store import Store
 
 # Ids in a journal's entry; the others are counted.
 _FEW = 5
@@ -20,7 +22,7 @@ async def snapshot(turn: Turn) -> Progress:
     """Write the file; written again from the start after a crash, and put in place only when it is whole."""
     path = Path(turn.params(Snapshot).to.resolve(turn.context))
     try:
-        written = await asyncio.to_thread(write_snapshot, turn.store, path)
+        written = await asyncio.to_thread(_written, turn.store, path)
     except NeverStill as error:
         return Wait(f"the snapshot is not consistent yet: {error}")
     except SnapshotBusy as error:
@@ -34,3 +36,9 @@ async def snapshot(turn: Turn) -> Progress:
         detail["left_out"] = len(written.left_out)
         detail["left_out_ids"] = " ".join(map(printable, written.left_out[:_FEW]))
     return Done("snapshot", detail)
+
+
+def _written(store: Store, path: Path) -> Written:
+    """Write the file, and its folder where that is missing: it is named by settings, and a recovery waits for it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return write_snapshot(store, path)

@@ -41,7 +41,7 @@ def kept(open_queue: OpenQueueFunction) -> OpenQueue:
 
 
 def test_it_holds_all_that_is_not_final_with_decisions_ledger_and_checksum(kept: OpenQueue, tmp_path: Path) -> None:
-    path = tmp_path / "deep" / "snapshot.jsonl.gz"
+    path = tmp_path / "snapshot.jsonl.gz"
 
     written = write_snapshot(kept.store, path)
 
@@ -347,6 +347,12 @@ def test_a_write_that_fails_leaves_neither_a_half_file_nor_the_older_one_changed
 
     write_snapshot(kept.store, path)
     assert lines_of(path)[-1]["kind"] == "end"
+
+
+def test_a_folder_that_is_not_there_is_not_made(kept: OpenQueue, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        write_snapshot(kept.store, tmp_path / "deep" / "snapshot.jsonl.gz")
+    assert os.listdir(tmp_path) == []
 
 
 def test_two_writers_of_one_name_are_kept_apart(kept: OpenQueue, tmp_path: Path) -> None:

@@ -143,3 +143,14 @@ def test_a_snapshot_names_the_records_that_it_left_out(
     assert "holds 2 jobs" in said.out
     assert "The records of j0, j1, j2, j3, j4, and 2 more were damaged by hand, or are no UTF-8, so" in said.err
     assert f"{file} lacks them" in said.err
+
+
+def test_a_snapshot_makes_no_folder_for_a_path_that_was_mistyped(
+    queue: OpenQueue, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    queue.accepted()
+    file = tmp_path / "bakcup" / "monday" / "queue.jsonl.gz"
+    assert dispatch(["queue", "snapshot", str(file), "--settings", str(settings_for(queue, tmp_path))]) == 2
+    said = capsys.readouterr()
+    assert said.err.startswith(f"The snapshot {file} cannot be written: there is no folder {file.parent}.")
+    assert (said.out, (tmp_path / "bakcup").exists()) == ("", False)

@@ -106,6 +106,17 @@ def test_without_a_whole_answer_nothing_is_shown(
     assert not plot.exists()
 
 
+def test_a_picture_in_a_folder_that_is_not_there_is_refused_before_a_long_replay(
+    answers: Callable[[Callable[[str, float, float], Answer]], None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers(fake)
+    plot = tmp_path / "weks" / "week.svg"
+    assert dispatch([*COMMAND, *PERIOD, "--plot", str(plot)]) == 2
+    shown = capsys.readouterr()
+    assert shown.err.startswith(f"The picture {plot} cannot be written: there is no folder {plot.parent}.")
+    assert (shown.out, plot.parent.exists()) == ("", False)
+
+
 def test_a_prometheus_that_is_not_there_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert dispatch(["rules", "backtest", "--prometheus-url", "http://127.0.0.1:1"]) == 1
     assert capsys.readouterr().err == "Prometheus at 127.0.0.1:1 can't be reached: Connection refused.\n"
