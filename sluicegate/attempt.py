@@ -144,13 +144,14 @@ class Attempt:
         if not self._readable:
             self._with.log.error(_NO_TEXT, job_id=self.job.job_id, attempt=self.job.attempt)
             return await self._settle(Settlement(Outcome.FAILED), None, _NO_TEXT)
-        if not intent or self._too_late():
+        remaining_s = self._remaining_s()
+        if not intent or remaining_s < self._rules.retry.margin_s:
             return await self._settle(Settlement(Outcome.EXPIRED), None)
-        call = await self._make_call()
+        call = await self._make_call(remaining_s)
         return await self._settle(self._settlement(call), call)
 
-    async def _make_call(self) -> Call:
-        self._timeout_s = self._rules.retry.call_timeout_s(self._remaining_s())
+    async def _make_call(self, remaining_s: float) -> Call:
+        self._timeout_s = self._rules.retry.call_timeout_s(remaining_s)
         started_s = self._with.clock.monotonic()
         bound_s = self._timeout_s + CALL_GRACE_S
         self._progress_until_s = started_s + bound_s
@@ -221,7 +222,7 @@ class Attempt:
             self._with.log.info("provider_timeout", **common, timeout_s=round(self._timeout_s, 3))
             return
         self._with.log.info(
-            "provider_call", **common, status=call.status, latency_s=round(call.latency_s, 4), kind=call.kind.value
+            "provider_call", **common, status=call.status, latency_s=round(call.latency_s, 4), kind=call.kind
         )
 
     def _settlement(self, call: Call) -> Settlement:
@@ -239,9 +240,9 @@ class Attempt:
             job.fence,
             # A fence is given once, and settled once.
             f"{self._with.worker_id}/{job.fence}",
-            settlement.outcome.value,
+            settlement.outcome,
             delay_ms=math.ceil(settlement.delay_s * 1000),
-            kind=call.kind.value if call is not None else "",
+            kind=call.kind if call is not None else "",
             latency_ms=round(call.latency_s * 1000) if call is not None else "",
             cause=cause or ("drain" if self._cut else ""),
         )

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import threading
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import TextIO, cast
+from typing import TextIO
 
 import msgspec
 import structlog
@@ -32,7 +34,7 @@ def configure(level: int = logging.INFO, stream: TextIO | None = None) -> None:
             structlog.dev.ConsoleRenderer(),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(_patient(stream)),
+        logger_factory=_lines_to(stream),
     )
 
 
@@ -41,39 +43,40 @@ def json_lines(level: int, stream: TextIO) -> None:
     structlog.configure(
         processors=[_json_line],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.WriteLoggerFactory(_patient(stream)),
+        logger_factory=_lines_to(stream),
     )
 
 
-class _PatientStream:
-    """Take every line, and lose those that the stream can't take: a full disk must not cost a job what it came to.
+class _PatientLogger:
+    """Write every line at once, and lose those that the stream can't take: no full disk must cost a job its end.
 
     How many were lost is said as soon as one gets through again.
     """
 
     def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+        self._write, self._flush = stream.write, stream.flush
+        self._one_at_a_time = threading.Lock()
         self._lost = 0
 
-    def write(self, text: str) -> int:
-        lost = self._lost
-        try:
-            if lost:
-                self._stream.write(_encoded({"event": "log_lines_lost", "lines": lost, "level": "warning"}) + "\n")
-            self._stream.write(text)
-            self._stream.flush()
-        except OSError:
-            self._lost += 1
-        else:
-            self._lost -= lost
-        return len(text)
+    def msg(self, line: str) -> None:
+        with self._one_at_a_time:
+            lost = self._lost
+            try:
+                if lost:
+                    self._write(_encoded({"event": "log_lines_lost", "lines": lost, "level": "warning"}) + "\n")
+                self._write(line + "\n")
+                self._flush()
+            except OSError:
+                self._lost += 1
+            else:
+                self._lost -= lost
 
-    def flush(self) -> None:
-        """Do nothing: each line was flushed."""
+    debug = info = warning = error = critical = msg
 
 
-def _patient(stream: TextIO) -> TextIO:
-    return cast("TextIO", _PatientStream(stream))
+def _lines_to(stream: TextIO) -> Callable[..., _PatientLogger]:
+    logger = _PatientLogger(stream)
+    return lambda *_: logger
 
 
 # What JSON has no word for is said as Python shows it.
