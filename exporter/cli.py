@@ -85,13 +85,11 @@ def serve(
     flags = {"exporter.host": host, "exporter.port": port, "exporter.web_config_file": web_config_file}
     exporter = Exporter(settings_of(settings, redis_url, flags=flags), _queues(queue))
     exporter.start()
-    log = structlog.get_logger("exporter")
-    log.info("exporter_listening", url=f"{exporter.url}/metrics", queues=list(exporter.collector.queues))
     try:
         told.wait()
     finally:
         exporter.stop()
-    log.info("exporter_stopped")
+    structlog.get_logger("exporter").info("exporter_stopped")
 
 
 @app.command(epilog="Example: sluicegate exporter once --queue default | promtool check metrics")

@@ -89,6 +89,7 @@ class Collector:
         self._directly: set[asyncio.Task[None]] = set()
         self._began: dict[str, float] = {}
         self._said: dict[str, Failure | None] = {}
+        self._asked = -math.inf
 
     @property
     def queues(self) -> tuple[str, ...]:
@@ -96,7 +97,7 @@ class Collector:
 
     async def scrape(self, wait_seconds: float | None = None) -> Scrape:
         """Read every queue, all at once, and answer within `wait_seconds` (default: the budget)."""
-        started = time.monotonic()
+        started = self._asked = time.monotonic()
         limit = self.budget_s if wait_seconds is None else min(wait_seconds, self.budget_s)
         reads = [self._reading(queue, limit) for queue in self._sources]
         # A task for each costs more than the waiting, and one queue is what most have.
@@ -104,6 +105,13 @@ class Collector:
         for reading in readings:
             self._say(reading)
         return Scrape(tuple(readings), time.monotonic() - started)
+
+    async def watch(self, every_s: float) -> None:
+        """Read every queue now, and again where no scrape came for `every_s`, for ever: the log has what fails."""
+        while True:
+            if time.monotonic() - self._asked >= every_s:
+                await self.scrape()
+            await asyncio.sleep(every_s)
 
     def close(self) -> None:
         """End the reads under way and wait for their threads: then what they read through may be closed. Safe twice."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
+import structlog
 import uvicorn
+from structlog.typing import FilteringBoundLogger
 
 from exporter.app import create_app
 from exporter.collector import READ_SHARE, Collector, Observe
@@ -22,6 +25,10 @@ from sluicegate.web.passwords import Passwords
 from sluicegate.web.serving import FollowingServer, quiet_config
 
 _START_WITHIN_S = 10.0
+# How often the queues are read where nobody scrapes.
+_LOOK_EVERY_S = 10.0
+
+_log = structlog.get_logger("exporter")
 
 
 class Exporter:
@@ -67,7 +74,8 @@ class Exporter:
         app = create_app(self.collector, self.passwords, self._web_config)
         # Long enough for a scrape under way to be answered.
         config = quiet_config(app, int(self._listen.scrape_budget_s) + 1)
-        self._server = _Server(config, self._web, self.leave)
+        listening = _log.bind(url=f"{self.url}/metrics", queues=list(self.collector.queues))
+        self._server = _Server(config, self._web, self.collector, listening, self.leave)
         self._thread = threading.Thread(
             target=self._server.run, kwargs={"sockets": [self._socket]}, name="exporter", daemon=True
         )
@@ -100,14 +108,32 @@ class Exporter:
 
 
 class _Server(FollowingServer):
-    """Leave nothing open in the event loop that ends with it."""
+    """Watch the queues as long as requests are answered, and leave nothing open in the event loop that ends then."""
 
-    def __init__(self, config: uvicorn.Config, web: WebFile | None, leave: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        web: WebFile | None,
+        collector: Collector,
+        listening: FilteringBoundLogger,
+        leave: Callable[[], Awaitable[None]],
+    ) -> None:
         super().__init__(config, web)
+        self._collector = collector
+        self._listening = listening
         self._leave = leave
+        self._watching: asyncio.Task[None] | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._listening.info("exporter_listening")
+        self._watching = asyncio.create_task(self._collector.watch(_LOOK_EVERY_S))
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await super().shutdown(sockets)
+        # Now, for the last scrapes may share its read.
+        if self._watching is not None:
+            self._watching.cancel()
         await self._leave()
 
 

@@ -20,7 +20,8 @@ from starlette.requests import ClientDisconnect
 
 from sluicegate import __version__, http_answers
 from sluicegate.async_producer import AsyncProducer
-from sluicegate.errors import StoreError, StoreRejected, StoreUnavailable, UsageError
+from sluicegate.errors import NoLogin, StoreError, StoreRejected, StoreUnavailable, UsageError
+from sluicegate.gate_sentences import opening
 from sluicegate.http_answers import JOBS_PATH, HttpAnswer, Trouble, problem
 from sluicegate.http_bodies import JobRequest
 from sluicegate.http_openapi import GET_JOB, HEALTHZ, POST_JOBS, READYZ, describe, rendered
@@ -57,8 +58,12 @@ def create_app(store: Store, producer: AsyncProducer, token: str | None = None, 
 
     A bearer token, where one is given, guards everything under /v1.
     """
+    return app_of(JobsApi(store, producer, waits or Waits()), token)
+
+
+def app_of(api: JobsApi, token: str | None) -> FastAPI:
+    """Build the application around what answers its requests."""
     app = FastAPI(title="Sluicegate queue", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False)
-    api = JobsApi(store, producer, waits or Waits())
     guard = [Depends(_guard(token))]
     app.add_api_route(JOBS_PATH, api.submit, methods=["POST"], dependencies=guard, **POST_JOBS)
     app.add_api_route(f"{JOBS_PATH}/{{job_id:path}}", api.show, methods=["GET"], dependencies=guard, **GET_JOB)
@@ -84,6 +89,29 @@ class JobsApi:
         self._producer = producer
         self._waits = waits
         self._down = False
+        # Whether it began with a request that was refused by itself: no look sees when that is over.
+        self._refused = False
+
+    async def watch(self, every_s: float) -> None:
+        """Look at the queue's server now and every so often, for ever: what fails is in the log without a request."""
+        told = False
+        while True:
+            answer = await self._look()
+            if answer.status == 200 and not told:
+                told = await self._tell_if_not_open()
+            await asyncio.sleep(every_s)
+
+    async def _tell_if_not_open(self) -> bool:
+        """Say in the log that the queue is not open where it is not; gives whether that is known."""
+        try:
+            seen = await asyncio.to_thread(self._store.observe)
+        except StoreUnavailable:
+            return False
+        except StoreRejected:
+            return True  # whoever may submit need not see the figures, and is not asked again
+        if not seen.gate.initialised:
+            log.warning("queue_not_open", queue=seen.queue, unblock=opening(seen))
+        return True
 
     async def submit(self, request: Request) -> Response:
         """Decide a job and keep the decision under its key."""
@@ -103,13 +131,15 @@ class JobsApi:
         return _response(await self._answered(look, _NOT_KNOWN))
 
     async def readyz(self) -> Response:
-        """Say whether the queue's server answers."""
+        """Say whether the queue's server lets this service call its functions."""
+        return _response(await self._look())
 
-        async def ping() -> HttpAnswer:
-            await asyncio.to_thread(self._store.ping)
+    async def _look(self) -> HttpAnswer:
+        async def call() -> HttpAnswer:
+            await asyncio.to_thread(self._store.server_time_ms)
             return HttpAnswer(200, b'{"status":"ready"}')
 
-        return _response(await self._answered(ping, _NOT_KNOWN))
+        return await self._answered(call, _NOT_KNOWN, looks=True)
 
     async def _submitted(self, request: Request) -> HttpAnswer:
         lines = request.headers.getlist(KEY_HEADER)
@@ -178,10 +208,12 @@ class JobsApi:
         except ValueError:
             return problem(Trouble.MALFORMED, "payload: it holds a number that JSON can't carry.")
 
-    async def _answered(self, ask: Callable[[], Awaitable[HttpAnswer]], lost: str) -> HttpAnswer:
+    async def _answered(
+        self, ask: Callable[[], Awaitable[HttpAnswer]], lost: str, *, looks: bool = False
+    ) -> HttpAnswer:
         """Ask the queue's server and answer its failures; `lost` says what no answer means.
 
-        Each outage is logged once, however many requests meet it.
+        Each outage is logged once, however many requests and looks meet it.
         """
         try:
             async with asyncio.timeout(self._waits.answer_s):
@@ -190,16 +222,16 @@ class JobsApi:
             self._note_outage(error)
             return http_answers.unanswered(lost)
         except StoreRejected as error:
-            self._note_outage(error)
+            self._note_outage(error, of_one=not looks and not isinstance(error, NoLogin))
             return http_answers.store_rejected()
-        if self._down:
+        if self._down and not (looks and self._refused):
             self._down = False
             log.info("store_available")
         return answer
 
-    def _note_outage(self, error: StoreError | TimeoutError) -> None:
+    def _note_outage(self, error: StoreError | TimeoutError, *, of_one: bool = False) -> None:
         if not self._down:
-            self._down = True
+            self._down, self._refused = True, of_one
             log.warning("store_unavailable", error=str(error), kind=type(error).__name__)
 
 

@@ -95,7 +95,7 @@ HEALTHZ: dict[str, Any] = {
     "response_description": "It does.",
 }
 READYZ: dict[str, Any] = {
-    "summary": "Say whether the queue's server answers",
+    "summary": "Say whether the queue's server lets this service call its functions",
     "operation_id": "readyz",
     "response_model": dict[str, str],
     "response_description": "It does.",

@@ -15,7 +15,7 @@ import uvicorn
 from structlog.typing import FilteringBoundLogger
 
 from sluicegate.async_producer import AsyncProducer
-from sluicegate.http_api import Waits, create_app
+from sluicegate.http_api import JobsApi, Waits, app_of
 from sluicegate.listening import is_loopback, listen
 from sluicegate.settings import Settings
 from sluicegate.store import Store
@@ -25,6 +25,8 @@ from sluicegate.web.tokens import read_tokens
 log = structlog.get_logger(__name__)
 
 _LAST_ANSWERS_S = 10
+# How often the queue's server is looked at where nobody submits.
+_LOOK_EVERY_S = 10.0
 # Looking at jobs and at the server's health; submissions have the producer's own threads.
 _READING_THREADS = 4
 
@@ -62,8 +64,9 @@ class QueueApi:
             async with AsyncProducer(
                 self._store, max_batch=api.max_batch, in_flight=api.in_flight, max_waiting=api.max_waiting
             ) as producer:
-                app = create_app(self._store, producer, self._token, Waits(api.body_within_s, api.answer_within_s))
-                await _Server(quiet_config(app, _LAST_ANSWERS_S), listening).serve(sockets=[bound])
+                jobs = JobsApi(self._store, producer, Waits(api.body_within_s, api.answer_within_s))
+                config = quiet_config(app_of(jobs, self._token), _LAST_ANSWERS_S)
+                await _Server(config, jobs, listening).serve(sockets=[bound])
         log.info("api_stopped")
 
 
@@ -74,13 +77,21 @@ def _url(host: str, port: int) -> str:
 class _Server(uvicorn.Server):
     """Say when requests and signals are answered, and end with exit code 0 on a signal: so a service is stopped."""
 
-    def __init__(self, config: uvicorn.Config, listening: FilteringBoundLogger) -> None:
+    def __init__(self, config: uvicorn.Config, jobs: JobsApi, listening: FilteringBoundLogger) -> None:
         super().__init__(config)
+        self._jobs = jobs
         self._listening = listening
+        self._watching: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._listening.info("api_listening")
+        self._watching = asyncio.create_task(self._jobs.watch(_LOOK_EVERY_S))
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+        await super().shutdown(sockets)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
+from structlog.testing import capture_logs
 
 from exporter.collector import Collector, Observe, wait_s
 from exporter.families import page
@@ -354,3 +355,47 @@ def test_the_scrape_timeout_header_bounds_the_wait_and_nonsense_does_not(
     header: str | None, budget_s: float, expected: float
 ) -> None:
     assert wait_s(header, budget_s) == pytest.approx(expected)
+
+
+def test_a_queue_that_nobody_scrapes_is_read_and_its_failure_is_in_the_log_once_as_is_its_end(
+    collector_of: MakeCollector,
+) -> None:
+    outcomes = iter([rejected, rejected, rejected, good, good])
+    all_read = threading.Event()
+
+    def source(timeout_s: float) -> Telemetry:
+        outcome = next(outcomes, None)
+        if outcome is None:
+            all_read.set()
+        return (outcome or good)(timeout_s)
+
+    async def scenario() -> None:
+        watching = asyncio.create_task(collector.watch(0.001))
+        assert await asyncio.to_thread(all_read.wait, 20)
+        watching.cancel()
+
+    collector = collector_of(default=source)
+    with capture_logs() as said:
+        asyncio.run(scenario())
+    assert [event["event"] for event in said] == ["queue_unreadable", "queue_readable_again"]
+
+
+def test_a_queue_that_is_scraped_is_not_read_beside(collector_of: MakeCollector) -> None:
+    asked = 0
+
+    def source(timeout_s: float) -> Telemetry:
+        nonlocal asked
+        asked += 1
+        return good(timeout_s)
+
+    async def scenario() -> None:
+        await collector.scrape()
+        watching = asyncio.create_task(collector.watch(1000))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        await collector.scrape()
+        watching.cancel()
+
+    collector = collector_of(default=source)
+    asyncio.run(scenario())
+    assert asked == 2
