@@ -49,6 +49,8 @@ local function parse_record(flat)
   -- restore.lua writes them.
   g.restoring, g.restoring_until = none(h.restoring), whole_number(h.restoring_until)
   g.restoring_suspect = none(h.restoring_suspect)
+  -- The highest epoch that a caller brought while the data was older: G.note_behind writes it.
+  g.brought = whole_number(h.brought) or 0
   known('rollback_reason', ROLLBACK_REASONS)
   known('pin', PINS)
   if g.ramp ~= '' and not whole_number(g.ramp) then whole = false end
@@ -110,8 +112,18 @@ local function read_gate(q)
     g.stored = none_of_it and 'uninitialised' or 'unreadable'
   end
   if g.stored ~= 'ok' then g.drain_state = 'drain' end
+  -- What another caller has seen counts for each: it may be gone, and all who come new have seen nothing.
+  q.seen = math.max(q.seen, record.parsed.brought)
   g.behind = g.stored == 'ok' and q.seen > g.epoch
   return g, record
+end
+
+-- Keep that a caller has seen a later epoch than there is, for a controller that starts now. It is no move, and stands
+-- until a move is later.
+function G.note_behind(q, g)
+  if g.behind and q.seen > g.brought then
+    redis.call('HSET', q.p .. 'control:gate', 'brought', digits(q.seen))
+  end
 end
 
 -- Read the whole gate. stored: ok, uninitialised (no move was ever made here) or unreadable (a part is missing or
@@ -189,6 +201,7 @@ end
 -- What the gate was judged to say, with the words it was judged by; of one that can't be read nothing is kept.
 local function judge(q, known)
   local g, record = G.glance(q)
+  G.note_behind(q, g)
   known.judged = nil
   local judged = { record = record, epoch = g.epoch, epoch_text = digits(g.epoch), state = g.raw_state,
     admission = g.raw_admission, seen = g.seen, seen_text = nil, closed = G.effective(g) ~= 'admit', ramp = g.ramp }

@@ -164,6 +164,7 @@ function commands.claim(q)
   local g, worker, request = G.glance(q), q.v[3], q.v[4]
   local list = { q.now, G.effective(g), digits(g.epoch), g.green and 1 or 0, 0, 0 }
   if g.stored == 'uninitialised' or not q.s then return list end
+  G.note_behind(q, g)
   put('ZADD', q.p .. 'workers', q.now, worker)
   local jobs, expired = repeated(q, worker, request), {}
   if not jobs then

@@ -464,7 +464,7 @@ def test_what_was_known_of_an_open_gate_lets_nobody_in_once_it_is_another(
     assert queue.submit().accepted, "what was known of it while it was damaged is forgotten"
 
 
-def test_who_has_seen_a_later_epoch_is_let_in_by_no_gate_that_others_are_let_in_by(queue: OpenQueue) -> None:
+def test_who_has_seen_a_later_epoch_is_let_in_by_no_gate_and_nobody_is_after_it_told_so(queue: OpenQueue) -> None:
     def verdict(key: str, seen: int) -> int:
         words = (key, "lint-fix", "fp", "{}", "")
         answer = queue.client.fcall(functions.function_name("admit"), 1, "control:gate", "", str(seen), *words)
@@ -473,7 +473,7 @@ def test_who_has_seen_a_later_epoch_is_let_in_by_no_gate_that_others_are_let_in_
     epoch = int(queue.client.get("control:epoch"))
     assert [verdict(f"a{n}", seen) for n, seen in enumerate((0, epoch, epoch))] == [1, 1, 1]
     assert verdict("later", epoch + 1) == 0
-    assert verdict("b", epoch) == 1, "for the others it is as it was"
+    assert [verdict(key, seen) for key, seen in (("b", epoch), ("c", 0))] == [0, 0]
 
 
 @pytest.mark.parametrize("limited", ["classes", "cost_classes"])

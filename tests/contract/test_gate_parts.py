@@ -180,3 +180,18 @@ def test_a_record_that_stayed_the_same_is_read_once(client: Any) -> None:
     assert client.info("commandstats")["cmdstat_hgetall"]["calls"] == 1
     changed = "redis.call('HSET', 'control:gate', 'since', '2') return { a.since, G.read(q).since }"
     assert worth(client, f"{FRAME} local a = G.read(q) {changed}") == [1, 2]
+
+
+def test_what_a_caller_has_seen_is_kept_once_and_counts_for_all_until_a_move_is_later(client: Any) -> None:
+    gate(client)
+    note = "local g = G.read(q) G.note_behind(q, g) return redis.call('HGET', 'control:gate', 'brought')"
+    for seen, kept in ((7, False), (9, "9"), (8, "9"), (10, "10")):
+        assert worth(client, f"{FRAME} q.seen = {seen} {note}") == kept
+    client.config_resetstat()
+    assert worth(client, f"{FRAME} q.seen = 10 {note}") == "10"
+    assert "cmdstat_hset" not in client.info("commandstats"), "it is known already"
+    assert read(client, "{ g.behind, G.readable(g), q.seen }") == [True, False, 10]
+    client.set("control:epoch", "10")
+    assert read(client, "{ g.behind, G.readable(g) }") == [False, True]
+    client.hset("control:gate", "brought", "x")
+    assert read(client, "{ g.stored, g.behind }") == ["ok", False]

@@ -61,6 +61,31 @@ def test_a_process_that_has_seen_nothing_reads_what_the_data_says_until_the_cont
         fresh.close()
 
 
+@pytest.mark.parametrize("tells", ["a worker", "a producer"])
+def test_what_a_worker_or_a_producer_has_seen_shuts_the_gate_for_those_who_came_after_it(
+    queue: OpenQueue, tells: str
+) -> None:
+    """As where one machine had the primary and the automation service: nobody who is left may move the gate."""
+    fresh = Store.connect(queue.url)
+    try:
+        assert queue.claim().jobs == () if tells == "a worker" else not queue.submit().accepted
+        gate = fresh.observe().gate
+        assert (gate.drain_state, gate.pin, gate.readable) == ("drain", "control_data_lost", False)
+        assert queue.client.get("drain_state") == "admit", "it is no move"
+
+        _, fence = fresh.lead("c2")
+        fresh.tick(fence)
+        moved = fresh.move_gate(action="admit", reason="normal", exit_ok=True, epoch=0, fence=fence, figures="{}")
+
+        assert (moved.answer, moved.drain_state) == ("moved", "drain")
+        assert fresh.observe().gate.pin == "control_data_lost"
+        assert fresh.order("open", "ada", "the provider is back").answer == "moved"
+        assert Producer(fresh).submit("lint-fix", "{}").accepted
+        assert queue.claimed().job_id
+    finally:
+        fresh.close()
+
+
 def test_a_named_person_opens_it_for_all(queue: OpenQueue) -> None:
     fresh = Store.connect(queue.url)
     try:
