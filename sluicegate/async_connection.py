@@ -17,7 +17,7 @@ import redis.asyncio
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from sluicegate.redis_errors import no_text
+from sluicegate.redis_errors import is_no_primary, no_text
 from sluicegate.wire import NOTHING_YET, Connection, pack
 
 # Which of redis-py's asyncio connections stands for which of its others.
@@ -111,6 +111,9 @@ class _Answers(asyncio.Protocol):
                 continue  # whoever asked has gone
             if isinstance(said, hiredis.ReplyError):
                 answer.set_exception(ErrorAnswer(str(said)))
+                if is_no_primary(str(said)):
+                    self.abort()  # the next command connects again, and may find the one that took over
+                    return
             elif isinstance(said, redis.exceptions.InvalidResponse):
                 answer.set_exception(said)
                 self.abort()  # what the reader makes of the rest is not known

@@ -24,6 +24,7 @@ from sluicegate.connections import Sent
 from sluicegate.errors import OtherLibrary, StoreRejected, UsageError
 from sluicegate.keys import Keys
 from sluicegate.pipeline import Pipeline, packed
+from sluicegate.primary_watch import PrimaryWatch
 from sluicegate.redis_clients import Access
 from sluicegate.redis_errors import forbids_functions, translated
 from sluicegate.redis_servers import Cluster, OneServer, Server
@@ -327,7 +328,8 @@ def _server(access: Access, queue: str) -> Server:
         )
     if access.settings.sentinels:
         client, sentinels = redis_clients.primary_by_sentinels(access)
-        return OneServer(client, owns=True, beside=sentinels)
+        pool: Any = client.connection_pool
+        return OneServer(client, owns=True, beside=sentinels, watch=PrimaryWatch(pool.get_master_address))
     return OneServer(redis_clients.single(access), owns=True)
 
 

@@ -17,12 +17,15 @@ from typing import Any, cast
 import redis
 
 from sluicegate.pipeline import Pipeline
-from sluicegate.redis_errors import lost, no_text
+from sluicegate.primary_watch import PrimaryWatch
+from sluicegate.redis_errors import is_no_primary, lost, no_text
 from sluicegate.wire import Connection, Wire, pack
 
 # Those whose socket is used as it is. Of TLS a socket alone does not tell what has come, and a connection made through
 # Sentinels has rules of its own for what it reads.
 _PLAIN = (redis.Connection, redis.UnixDomainSocketConnection)
+# What redis-py raises where no answer came.
+_LOST = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +39,19 @@ class Sent:
 class Connections:
     """Send commands on connections of redis-py's pool; safe to share between threads and across a fork.
 
-    `keeps` says that nobody else uses the pool, so that idle connections need not go back to it.
+    `keeps` says that nobody else uses the pool, so that idle connections need not go back to it. `watch` knows when the
+    primary is elsewhere than they lead to.
     """
 
-    def __init__(self, client: redis.Redis, *, keeps: bool) -> None:
+    def __init__(self, client: redis.Redis, *, keeps: bool, watch: PrimaryWatch | None = None) -> None:
         self._pool: Any = client.connection_pool
         self._keeps = keeps
+        self._watch = watch
         self._idle: list[Connection] = []
         self._wires: dict[Connection, Wire] = {}
         self._timed: set[Connection] = set()
+        self._used: set[Connection] = set()
+        self._suspect: set[Connection] = set()
         self._pid = os.getpid()
 
     def ask(self, words: tuple[str | int, ...], timeout_s: float | None) -> object:
@@ -72,7 +79,7 @@ class Connections:
             else:
                 wire.send(pack(words))
         except OSError as error:
-            self._drop(connection)
+            self._lose(connection)
             raise lost(error) from error
         except BaseException:
             self._drop(connection)
@@ -84,18 +91,20 @@ class Connections:
             self._timed.add(connection)
         try:
             answer = self._answer(connection, timeout_s)
-        except redis.exceptions.ReadOnlyError:
-            # The primary has become a replica; whoever connects again may find the one that took over.
-            self._drop(connection)
+        except _LOST:
+            self._lose(connection)
             raise
-        except redis.exceptions.ResponseError:
-            self._give_back(connection)
+        except redis.exceptions.ResponseError as error:
+            if is_no_primary(error):
+                self._lose(connection)
+            else:
+                self._give_back(connection)
             raise
         except UnicodeDecodeError as error:
             self._drop(connection)
             raise no_text(error) from error
         except OSError as error:
-            self._drop(connection)
+            self._lose(connection)
             raise lost(error) from error
         except BaseException:
             self._drop(connection)
@@ -116,13 +125,14 @@ class Connections:
 
     def _wire_of(self, connection: Connection) -> Wire | None:
         """Give the socket that a connection has now, making it if need be; None where redis-py must send and read."""
+        if connection._sock is None:
+            # With the command redis-py would connect to where it was, and ask no Sentinel.
+            connection.connect()
         wire = self._wires.get(connection)
         if wire is not None and wire.socket is connection._sock:
             return wire
         if type(connection) not in _PLAIN:
             return None
-        if connection._sock is None:
-            connection.connect()
         self._wires[connection] = wire = Wire(connection)
         return wire
 
@@ -139,7 +149,18 @@ class Connections:
             raise
         return connection
 
+    def _lose(self, connection: Connection) -> None:
+        """Let go of one whose server has gone, or is no primary, and of all others: they lead to the same server.
+
+        It may go on after another has taken over. Those in use are closed when they are given back.
+        """
+        self._drop(connection)
+        self._suspect.update(self._used)
+        self._close_idle()
+
     def _drop(self, connection: Connection) -> None:
+        self._used.discard(connection)
+        self._suspect.discard(connection)
         # An answer may still come, and the next command on this connection would get it.
         self._wires.pop(connection, None)
         connection.disconnect()
@@ -158,13 +179,22 @@ class Connections:
 
     def close(self) -> None:
         """Give every idle connection back to the pool; safe twice."""
+        self._close_idle()
         self._wires.clear()
-        while self._idle:
-            connection = self._idle.pop()
-            connection.disconnect()
-            self._pool.release(connection)
+
+    def _close_idle(self) -> None:
+        while True:
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                return
+            self._drop(connection)
 
     def _give_back(self, connection: Connection) -> None:
+        if connection in self._suspect:
+            self._drop(connection)
+            return
+        self._used.discard(connection)
         if self._keeps:
             self._idle.append(connection)
         else:
@@ -174,12 +204,22 @@ class Connections:
         if self._pid != os.getpid():
             # The parent goes on with its connections; the pool of a child opens its own.
             self._idle, self._wires, self._pid = [], {}, os.getpid()
+            self._used, self._suspect = set(), set()
         try:
             connection = self._idle.pop()
         except IndexError:
-            return self._pool.get_connection()
+            return self._new()
+        self._used.add(connection)
+        if self._watch is not None and self._watch.has_left((connection.host, connection.port)):
+            self._lose(connection)
+            return self._new()
         if self._is_stale(connection):
             connection.disconnect()
+        return connection
+
+    def _new(self) -> Connection:
+        connection = self._pool.get_connection()
+        self._used.add(connection)
         return connection
 
     def _is_stale(self, connection: Connection) -> bool:

@@ -11,7 +11,7 @@
     ├── HalfRestored          a snapshot of a queue that is only half back would take the place of an older file
     ├── NoContract            the queue that a snapshot was asked of is not open, or lost its settings
     └── StoreError            the queue's server did not do what was asked
-        ├── StoreUnavailable  no answer in time, refused, loading, or the connection broke: the outcome is not known
+        ├── StoreUnavailable  no answer in time, refused, loading, a replica, connection broken: outcome not known
         └── StoreRejected     the server answered with an error (no permission, out of memory, wrong type)
             ├── NoLogin       the server wants a name or a password that it was not given: nobody waits this away
             ├── NotText       the answer holds bytes that are no UTF-8, which another client has written

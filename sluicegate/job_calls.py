@@ -13,7 +13,7 @@ from sluicegate.admission import Decision
 from sluicegate.async_connection import AsyncConnection, ErrorAnswer
 from sluicegate.calls import Arguments, Calls, Words
 from sluicegate.errors import NotText, StoreRejected
-from sluicegate.redis_errors import translated
+from sluicegate.redis_errors import refused, translated
 
 # A queue without stored settings names no time to come back; this is the default of closed_retry_s.
 _CLOSED_RETRY_S = 30.0
@@ -207,7 +207,7 @@ class JobCalls(Calls):
         try:
             return await connection.ask(self._wait_words(timeout_s), timeout_s) is not None
         except ErrorAnswer as error:
-            raise StoreRejected(str(error)) from error
+            raise refused(str(error)) from error
         except redis.exceptions.RedisError as error:
             raise translated(error) from error
 

@@ -14,7 +14,7 @@ import redis
 from redis import connection as redis_connection
 from redis.backoff import NoBackoff
 from redis.retry import Retry
-from redis.sentinel import Sentinel
+from redis.sentinel import MasterNotFoundError, Sentinel
 
 from sluicegate import redis_address
 from sluicegate.errors import SettingsError, UsageError
@@ -56,6 +56,42 @@ class SecretFile(redis.CredentialProvider):
         return (password,) if self._user is None else (self._user, password)
 
 
+class Sentinels(Sentinel):
+    """Ask for the primary as Sentinel's own protocol has it.
+
+    redis-py asks for the Sentinels' view of all primaries, in which the old one stands until every replica follows the
+    new one: if it comes back meanwhile it would be taken for the primary, and what it accepts is lost.
+    """
+
+    def discover_master(self, service_name: str) -> tuple[str, int]:
+        """Give the primary's host and port from the first Sentinel that answers, which stays the first.
+
+        Raises redis-py's ConnectionError where none knows one that is up.
+        """
+        unheard = []
+        for number, sentinel in enumerate(self.sentinels):
+            try:
+                place = self._primary_by(sentinel, service_name)
+            except (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError) as error:
+                unheard.append(str(error))
+                continue
+            if place is not None:
+                self.sentinels[0], self.sentinels[number] = sentinel, self.sentinels[0]
+                return place
+        raise MasterNotFoundError("; ".join((f"No primary found for {service_name!r}", *unheard)))
+
+    def _primary_by(self, sentinel: redis.Redis, service_name: str) -> tuple[str, int] | None:
+        untyped: Any = sentinel
+        named = untyped.execute_command("SENTINEL", "GET-MASTER-ADDR-BY-NAME", service_name)
+        if named is None:
+            return None
+        place = (str(named[0]), int(named[1]))
+        state = untyped.sentinel_master(service_name)
+        # Another than in its view is a replica that was just promoted.
+        is_down = state["is_sdown"] or state["is_odown"]
+        return None if is_down and place == (state["ip"], state["port"]) else place
+
+
 def check(access: Access) -> None:
     """Raise UsageError on an address or a file that can't be used."""
     _client({**_options(access), **_waits(access)})
@@ -94,7 +130,7 @@ def primary_by_sentinels(access: Access) -> tuple[redis.Redis, Sequence[redis.Re
         at_sentinels["credential_provider"] = SecretFile(
             given.sentinel_username, given.sentinel_password_file, _SENTINEL_PASSWORD_FILE
         )
-    untyped: Any = Sentinel
+    untyped: Any = Sentinels
     asked = untyped([host_and_port(one) for one in given.sentinels], sentinel_kwargs=at_sentinels)
     client: redis.Redis = asked.master_for(given.service, ssl=tls, **options, **_waits(access))
     return client, asked.sentinels

@@ -32,13 +32,26 @@ def forbids_functions(error: redis.exceptions.ResponseError) -> bool:
     return "fcall" in text and (isinstance(error, redis.exceptions.NoPermissionError) or "unknown command" in text)
 
 
+# What a server says that is no primary any more, or none that may write: it has too few replicas, or has become one.
+_NO_PRIMARY = ("READONLY", "NOREPLICAS", "UNBLOCKED")
+
+
+def is_no_primary(error: redis.exceptions.RedisError | str) -> bool:
+    """Say whether this server takes no writes, where another may: whoever connects again may find that one."""
+    return isinstance(error, redis.exceptions.ReadOnlyError) or str(error).startswith(_NO_PRIMARY)
+
+
+def refused(text: str) -> StoreUnavailable | StoreRejected:
+    """Translate an error that the server answered, in its own words."""
+    return StoreUnavailable(text) if is_no_primary(text) else StoreRejected(text)
+
+
 def translated(error: redis.exceptions.RedisError) -> StoreUnavailable | StoreRejected:
     """Translate redis-py's errors at the border: no answer is unavailable, an error answer is rejected."""
     unavailable = (
         redis.exceptions.ConnectionError,
         redis.exceptions.TimeoutError,
         redis.exceptions.BusyLoadingError,
-        redis.exceptions.ReadOnlyError,
         redis.exceptions.ClusterDownError,
         redis.exceptions.TryAgainError,
     )
@@ -47,7 +60,7 @@ def translated(error: redis.exceptions.RedisError) -> StoreUnavailable | StoreRe
         # What it says to somebody without a password speaks of the protocol: "HELLO must be called with …".
         wants = "HELLO" in str(error) or "Authentication required" in str(error)
         return NoLogin("it wants a password, and got none" if wants else str(error))
-    if isinstance(error, unavailable):
+    if isinstance(error, unavailable) or is_no_primary(error):
         return StoreUnavailable(str(error) or type(error).__name__)
     if isinstance(error, _NoText):
         return NotText(str(error))

@@ -16,6 +16,8 @@ from redis.crc import key_slot
 from sluicegate.async_connection import AsyncConnection
 from sluicegate.connections import Connections, Sent
 from sluicegate.pipeline import Pipeline
+from sluicegate.primary_watch import PrimaryWatch
+from sluicegate.redis_errors import is_no_primary
 
 T = TypeVar("T")
 Place = tuple[str, int]
@@ -69,9 +71,16 @@ class Server(Protocol):
 class OneServer:
     """Ask the server of one client; through Sentinels that is whichever they name when it connects."""
 
-    def __init__(self, client: redis.Redis, *, owns: bool, beside: Sequence[redis.Redis] = ()) -> None:
+    def __init__(
+        self,
+        client: redis.Redis,
+        *,
+        owns: bool,
+        beside: Sequence[redis.Redis] = (),
+        watch: PrimaryWatch | None = None,
+    ) -> None:
         self._client = client
-        self._connections = Connections(client, keeps=owns)
+        self._connections = Connections(client, keeps=owns, watch=watch)
         self._beside = beside
 
     def ask(self, words: Words, timeout_s: float | None) -> object:
@@ -193,9 +202,10 @@ class Cluster:
         """Look for the owner anew, and at another node, after an answer that says nothing of the queue, or none."""
         try:
             yield
-        except _LOST:
-            self._owner = None
-            self._first = self._first[1:] + self._first[:1]
+        except redis.exceptions.RedisError as error:
+            if isinstance(error, _LOST) or is_no_primary(error):
+                self._owner = None
+                self._first = self._first[1:] + self._first[:1]
             raise
 
     def _reachable(self) -> Place:

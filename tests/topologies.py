@@ -106,6 +106,7 @@ class Watched:
         for number, port in enumerate(ports):
             self._start_sentinel(number, ports, port, password)
         self.sentinels = tuple(f"{LOOPBACK}:{port}" for port in ports)
+        self._asked: list[Any] = [redis.Redis(port=port, decode_responses=True) for port in ports]
 
     def info(self, name: str) -> dict[str, Any]:
         return dict(self.clients[name].info("replication"))
@@ -118,8 +119,36 @@ class Watched:
         return str(self.info(name)["role"]) == "master"
 
     def in_step(self) -> None:
-        """Wait until the replica has all that the primary has written."""
-        self.clients["one"].wait(1, 5000)
+        """Wait until the replica has all that the primary has written by now."""
+        written = int(self.info("one")["master_repl_offset"])
+        wait_until(lambda: int(self.info("two")["slave_repl_offset"]) >= written, "the replica in step")
+
+    def is_replica_of(self, replica: str, primary: str) -> bool:
+        """Say whether a server replicates another, and has caught up once."""
+        info = self.info(replica)
+        of = (info["role"], info.get("master_port"), info.get("master_link_status"))
+        return of == ("slave", self.names[primary], "up") and not info["master_sync_in_progress"]
+
+    def cut_off(self) -> None:
+        """Let the replica receive nothing any more: what is written from now on is lost with the primary."""
+        self.clients["two"].replicaof(LOOPBACK, 1)
+
+    def pause(self, name: str) -> None:
+        self._children.suspend(name)
+
+    def resume(self, name: str) -> None:
+        self._children.resume(name)
+
+    def bring_back(self, name: str) -> None:
+        """Start a server again that was killed, with the words of its first start."""
+        self._children.restart(name)
+
+    def all_name(self, name: str) -> bool:
+        """Say whether each Sentinel gives this server as the primary."""
+        port = str(self.names[name])
+        return all(
+            one.execute_command("SENTINEL", "GET-MASTER-ADDR-BY-NAME", SERVICE)[1] == port for one in self._asked
+        )
 
     def _start_sentinel(self, number: int, ports: Sequence[int], port: int, password: str) -> None:
         name = f"sentinel-{number}"

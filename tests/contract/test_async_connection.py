@@ -10,6 +10,7 @@ import pytest
 import redis
 
 from sluicegate.async_connection import AsyncConnection, ErrorAnswer
+from sluicegate.errors import StoreUnavailable
 from sluicegate.store import Store
 from sluicegate.submission import Submission
 from tests.queues import OpenQueue, wait_until
@@ -79,6 +80,51 @@ def test_an_error_is_told_in_the_words_of_the_server_and_the_connection_stays(co
         await connection.close()
 
     run(scenario)
+
+
+def test_one_whose_server_takes_no_writes_is_made_again(connect: Connect, client: Any) -> None:
+    async def scenario() -> None:
+        connection = connect()
+        mine = await connection.ask(("CLIENT", "ID"))
+        with pytest.raises(ErrorAnswer, match="NOREPLICAS"):
+            await connection.ask(("SET", "key", "value"))
+        assert await connection.ask(("CLIENT", "ID")) != mine
+        await connection.close()
+
+    client.config_set("min-replicas-to-write", 1)
+    try:
+        run(scenario)
+    finally:
+        client.config_set("min-replicas-to-write", 0)
+
+
+def test_a_server_that_takes_no_writes_is_an_outage_for_whoever_submits(queue: OpenQueue) -> None:
+    queue.client.config_set("min-replicas-to-write", 1)
+    try:
+        with pytest.raises(StoreUnavailable, match="NOREPLICAS"):
+            queue.submit()
+    finally:
+        queue.client.config_set("min-replicas-to-write", 0)
+    assert queue.submit().accepted
+
+
+def test_a_server_that_becomes_a_replica_is_an_outage_for_whoever_waits_for_work(queue: OpenQueue) -> None:
+    async def scenario() -> None:
+        connection = queue.store.async_connection()
+        assert connection is not None
+        while await queue.store.wait_for_work_async(connection, 0.1):
+            pass
+        waiting = asyncio.ensure_future(queue.store.wait_for_work_async(connection, 5))
+        await asyncio.to_thread(wait_until, lambda: queue.client.info()["blocked_clients"] == 1, "one who waits")
+        queue.client.replicaof("127.0.0.1", 1)
+        with pytest.raises(StoreUnavailable, match="UNBLOCKED"):
+            await waiting
+        await connection.close()
+
+    try:
+        run(scenario)
+    finally:
+        queue.client.replicaof("NO", "ONE")
 
 
 def test_what_the_server_closes_fails_for_all_who_wait_and_is_made_again(redis_url: str, connect: Connect) -> None:

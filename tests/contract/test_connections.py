@@ -9,6 +9,7 @@ import pytest
 import redis
 
 from sluicegate.connections import Connections
+from tests.queues import wait_until
 
 
 @pytest.fixture
@@ -102,6 +103,51 @@ def test_one_whose_server_has_become_a_replica_is_made_again(connections: Connec
     with pytest.raises(redis.exceptions.ReadOnlyError):
         connections.ask(("EVAL", "return redis.error_reply('READONLY You can not write here.')", 0), None)
     assert identity(connections) != mine
+
+
+def test_one_that_is_left_with_too_few_replicas_is_made_again(connections: Connections, client: Any) -> None:
+    mine = identity(connections)
+    client.config_set("min-replicas-to-write", 1)
+    try:
+        with pytest.raises(redis.exceptions.ResponseError, match="NOREPLICAS"):
+            connections.ask(("SET", "key", "value"), None)
+        assert identity(connections) != mine
+    finally:
+        client.config_set("min-replicas-to-write", 0)
+
+
+class _FindsItsWay(redis.Connection):
+    """Count how often it was asked to connect: one made through Sentinels asks them then, and at no other time."""
+
+    asked = 0
+
+    def connect(self) -> None:
+        _FindsItsWay.asked += 1
+        super().connect()  # type: ignore[no-untyped-call]  # redis-py has no type here
+
+
+def test_one_that_is_made_again_is_asked_to_find_its_way_again(redis_url: str, client: Any) -> None:
+    pool = redis.ConnectionPool.from_url(redis_url, connection_class=_FindsItsWay, decode_responses=True)
+    connections = Connections(redis.Redis.from_pool(pool), keeps=True)
+    mine, asked = identity(connections), _FindsItsWay.asked
+    client.client_kill_filter(_id=str(mine))
+    assert identity(connections) != mine
+    assert _FindsItsWay.asked == asked + 1
+    connections.close()
+
+
+def test_with_one_that_is_lost_all_others_are_closed_and_those_in_use_when_they_come_back(
+    connections: Connections, client: Any
+) -> None:
+    """Its server may go on after another has taken over, and nothing that leads there may be taken up again."""
+    idle, used = (connections.start(("CLIENT", "ID")) for _ in range(2))
+    lost = connections.start(("EVAL", "return redis.error_reply('READONLY You can not write here.')", 0))
+    ids = {str(idle.answer())}
+    with pytest.raises(redis.exceptions.ReadOnlyError):
+        lost.answer()
+    ids.add(str(used.answer()))
+    wait_until(lambda: ids.isdisjoint({one["id"] for one in client.client_list()}), "both connections closed")
+    assert str(identity(connections)) not in ids
 
 
 def test_an_answer_of_many_pieces_is_put_together(connections: Connections) -> None:
