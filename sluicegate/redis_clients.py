@@ -69,14 +69,16 @@ class Sentinels(Sentinel):
         Raises redis-py's ConnectionError where none knows one that is up.
         """
         unheard = []
-        for number, sentinel in enumerate(self.sentinels):
+        asked = tuple(self.sentinels)
+        for sentinel in asked:
             try:
                 place = self._primary_by(sentinel, service_name)
             except (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError) as error:
                 unheard.append(str(error))
                 continue
             if place is not None:
-                self.sentinels[0], self.sentinels[number] = sentinel, self.sentinels[0]
+                # A list of its own, and all of them: another thread may have put another in front meanwhile.
+                self.sentinels = [sentinel, *(one for one in asked if one is not sentinel)]
                 return place
         raise MasterNotFoundError("; ".join((f"No primary found for {service_name!r}", *unheard)))
 

@@ -56,6 +56,22 @@ def test_one_that_is_down_is_none_and_the_next_sentinel_is_asked_and_stays_the_f
     assert sentinels.sentinels == [ahead, behind]
 
 
+def test_no_sentinel_is_forgotten_where_two_threads_find_the_same_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    silent, second, third = View(), View(NEW, listed=NEW), View(NEW, listed=NEW)
+    silent.unheard = True
+    sentinels = asked(silent, second, third)
+
+    def another_thread_asks(*words: str) -> list[str]:
+        monkeypatch.undo()
+        assert sentinels.discover_master("the-queue") == NEW
+        return [NEW[0], str(NEW[1])]
+
+    monkeypatch.setattr(second, "execute_command", another_thread_asks)
+    assert sentinels.discover_master("the-queue") == NEW
+    assert sentinels.sentinels[0] is second
+    assert {id(one) for one in sentinels.sentinels} == {id(one) for one in (silent, second, third)}
+
+
 def test_who_is_unheard_or_does_not_know_the_service_is_passed_over() -> None:
     silent = View(OLD)
     silent.unheard = True
