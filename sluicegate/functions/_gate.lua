@@ -25,6 +25,10 @@ function G.live_run(q, id)
   return run
 end
 
+-- What nobody can have seen is not kept, for it would close the gate for all: an epoch is a µs of the server's time, and this
+-- is one of the year 2112. The moves after it still have epochs of their own: a number loses digits above 2^53.
+local LATEST_BROUGHT = 2 ^ 52
+
 -- Make sense of the record of the last move; what is not there or makes no sense reads as nothing, and the record as
 -- not whole.
 local function parse_record(flat)
@@ -51,6 +55,7 @@ local function parse_record(flat)
   g.restoring_suspect = none(h.restoring_suspect)
   -- The highest epoch that a caller brought while the data was older: G.note_behind writes it.
   g.brought = whole_number(h.brought) or 0
+  if g.brought > LATEST_BROUGHT then g.brought = 0 end
   known('rollback_reason', ROLLBACK_REASONS)
   known('pin', PINS)
   if g.ramp ~= '' and not whole_number(g.ramp) then whole = false end
@@ -121,7 +126,7 @@ end
 -- Keep that a caller has seen a later epoch than there is, for a controller that starts now. It is no move, and stands
 -- until a move is later.
 function G.note_behind(q, g)
-  if g.behind and q.seen > g.brought then
+  if g.behind and q.seen > g.brought and q.seen <= LATEST_BROUGHT then
     redis.call('HSET', q.p .. 'control:gate', 'brought', digits(q.seen))
   end
 end

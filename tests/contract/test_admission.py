@@ -476,6 +476,27 @@ def test_who_has_seen_a_later_epoch_is_let_in_by_no_gate_and_nobody_is_after_it_
     assert [verdict(key, seen) for key, seen in (("b", epoch), ("c", 0))] == [0, 0]
 
 
+_ADMIT = functions.function_name("admit")
+
+
+@pytest.mark.parametrize("seen", [str(2**52 + 1), str(2**53), "9" * 16, "1" * 19, "1e300", "nan", "-1", "x"])
+def test_a_caller_who_brings_what_nobody_can_have_seen_shuts_the_gate_for_nobody_else(
+    queue: OpenQueue, seen: str
+) -> None:
+    queue.client.fcall(_ADMIT, 1, "control:gate", "", seen, "k", "lint-fix", "fp", "{}", "")
+    assert queue.store.observe().gate.readable
+    assert queue.submit().accepted
+
+
+def test_a_named_person_opens_what_the_last_epoch_that_counts_has_shut_and_moves_go_on(queue: OpenQueue) -> None:
+    queue.client.fcall(_ADMIT, 1, "control:gate", "", str(2**52), "k", "lint-fix", "fp", "{}", "")
+    assert not queue.submit().accepted
+    orders = [queue.store.order(word, "ada", "a client brings nonsense") for word in ("open", "hold", "open")]
+    assert [one.answer for one in orders] == ["moved"] * 3
+    assert [int(one.epoch) for one in orders] == [2**52 + 1, 2**52 + 2, 2**52 + 3]
+    assert queue.submit().accepted
+
+
 @pytest.mark.parametrize("limited", ["classes", "cost_classes"])
 def test_a_limit_holds_where_every_class_has_one(open_queue: OpenQueueFunction, limited: str) -> None:
     of_class = {"max_pending": 3} if limited == "classes" else {}

@@ -185,7 +185,7 @@ def test_a_record_that_stayed_the_same_is_read_once(client: Any) -> None:
 def test_what_a_caller_has_seen_is_kept_once_and_counts_for_all_until_a_move_is_later(client: Any) -> None:
     gate(client)
     note = "local g = G.read(q) G.note_behind(q, g) return redis.call('HGET', 'control:gate', 'brought')"
-    for seen, kept in ((7, False), (9, "9"), (8, "9"), (10, "10")):
+    for seen, kept in ((7, False), (9, "9"), (8, "9"), (10, "10"), (2**52 + 1, "10")):
         assert worth(client, f"{FRAME} q.seen = {seen} {note}") == kept
     client.config_resetstat()
     assert worth(client, f"{FRAME} q.seen = 10 {note}") == "10"
@@ -193,5 +193,6 @@ def test_what_a_caller_has_seen_is_kept_once_and_counts_for_all_until_a_move_is_
     assert read(client, "{ g.behind, G.readable(g), q.seen }") == [True, False, 10]
     client.set("control:epoch", "10")
     assert read(client, "{ g.behind, G.readable(g) }") == [False, True]
-    client.hset("control:gate", "brought", "x")
-    assert read(client, "{ g.stored, g.behind }") == ["ok", False]
+    for garbage in ("x", str(2**52 + 1), "9" * 16):
+        client.hset("control:gate", "brought", garbage)
+        assert read(client, "{ g.stored, g.behind }") == ["ok", False]
