@@ -50,8 +50,10 @@ class Connections:
         self._idle: list[Connection] = []
         self._wires: dict[Connection, Wire] = {}
         self._timed: set[Connection] = set()
-        self._used: set[Connection] = set()
-        self._suspect: set[Connection] = set()
+        # A mark of the last loss, and the one that stood when each connection began to be made: what is older than the
+        # last loss leads to the server that was lost.
+        self._last_loss = object()
+        self._made_after: dict[Connection, object] = {}
         self._pid = os.getpid()
 
     def ask(self, words: tuple[str | int, ...], timeout_s: float | None) -> object:
@@ -152,15 +154,20 @@ class Connections:
     def _lose(self, connection: Connection) -> None:
         """Let go of one whose server has gone, or is no primary, and of all others: they lead to the same server.
 
-        It may go on after another has taken over. Those in use are closed when they are given back.
+        It may go on after another has taken over. Those in use are closed when they are given back. One that is from
+        before the last loss says nothing of those that were made since.
         """
+        is_latest = self._is_latest(connection)
         self._drop(connection)
-        self._suspect.update(self._used)
-        self._close_idle()
+        if is_latest:
+            self._last_loss = object()
+            self._close_idle()
+
+    def _is_latest(self, connection: Connection) -> bool:
+        return self._made_after.get(connection) is self._last_loss
 
     def _drop(self, connection: Connection) -> None:
-        self._used.discard(connection)
-        self._suspect.discard(connection)
+        self._made_after.pop(connection, None)
         # An answer may still come, and the next command on this connection would get it.
         self._wires.pop(connection, None)
         connection.disconnect()
@@ -191,25 +198,21 @@ class Connections:
             self._drop(connection)
 
     def _give_back(self, connection: Connection) -> None:
-        if connection in self._suspect:
+        if not self._is_latest(connection):
             self._drop(connection)
-            return
-        self._used.discard(connection)
-        if self._keeps:
+        elif self._keeps:
             self._idle.append(connection)
         else:
+            del self._made_after[connection]
             self._pool.release(connection)
 
     def _take(self) -> Connection:
         if self._pid != os.getpid():
             # The parent goes on with its connections; the pool of a child opens its own.
-            self._idle, self._wires, self._pid = [], {}, os.getpid()
-            self._used, self._suspect = set(), set()
-        try:
-            connection = self._idle.pop()
-        except IndexError:
+            self._idle, self._wires, self._made_after, self._pid = [], {}, {}, os.getpid()
+        connection = self._latest_idle()
+        if connection is None:
             return self._new()
-        self._used.add(connection)
         if self._watch is not None and self._watch.has_left((connection.host, connection.port)):
             self._lose(connection)
             return self._new()
@@ -217,9 +220,21 @@ class Connections:
             connection.disconnect()
         return connection
 
+    def _latest_idle(self) -> Connection | None:
+        """Give an idle connection; one that was given back just as another was lost is closed instead."""
+        while True:
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                return None
+            if self._is_latest(connection):
+                return connection
+            self._drop(connection)
+
     def _new(self) -> Connection:
+        last_loss = self._last_loss
         connection = self._pool.get_connection()
-        self._used.add(connection)
+        self._made_after[connection] = last_loss
         return connection
 
     def _is_stale(self, connection: Connection) -> bool:

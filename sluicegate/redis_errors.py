@@ -33,12 +33,14 @@ def forbids_functions(error: redis.exceptions.ResponseError) -> bool:
 
 
 # What a server says that is no primary any more, or none that may write: it has too few replicas, or has become one.
-_NO_PRIMARY = ("READONLY", "NOREPLICAS", "UNBLOCKED")
+_NO_PRIMARY = ("READONLY", "MASTERDOWN", "NOREPLICAS", "UNBLOCKED")
+# redis-py has classes of its own for two of them, without that word.
+_NO_PRIMARY_ERRORS = (redis.exceptions.ReadOnlyError, redis.exceptions.MasterDownError)
 
 
 def is_no_primary(error: redis.exceptions.RedisError | str) -> bool:
     """Say whether this server takes no writes, where another may: whoever connects again may find that one."""
-    return isinstance(error, redis.exceptions.ReadOnlyError) or str(error).startswith(_NO_PRIMARY)
+    return isinstance(error, _NO_PRIMARY_ERRORS) or str(error).startswith(_NO_PRIMARY)
 
 
 def refused(text: str) -> StoreUnavailable | StoreRejected:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -116,6 +117,22 @@ def test_one_that_is_left_with_too_few_replicas_is_made_again(connections: Conne
         client.config_set("min-replicas-to-write", 0)
 
 
+def test_one_whose_server_has_become_a_replica_that_hides_what_may_be_old_is_made_again(
+    connections: Connections, client: Any
+) -> None:
+    mine = identity(connections)
+    client.config_set("replica-serve-stale-data", "no")
+    try:
+        client.replicaof("127.0.0.1", 1)
+        with pytest.raises(redis.exceptions.MasterDownError):
+            connections.ask(("EXISTS", "key"), None)
+        client.replicaof("NO", "ONE")
+        assert identity(connections) != mine
+    finally:
+        client.replicaof("NO", "ONE")
+        client.config_set("replica-serve-stale-data", "yes")
+
+
 class _FindsItsWay(redis.Connection):
     """Count how often it was asked to connect: one made through Sentinels asks them then, and at no other time."""
 
@@ -148,6 +165,73 @@ def test_with_one_that_is_lost_all_others_are_closed_and_those_in_use_when_they_
     ids.add(str(used.answer()))
     wait_until(lambda: ids.isdisjoint({one["id"] for one in client.client_list()}), "both connections closed")
     assert str(identity(connections)) not in ids
+
+
+_NO_PRIMARY = ("EVAL", "return redis.error_reply('READONLY You can not write here.')", 0)
+
+
+def test_one_that_was_being_made_while_another_was_lost_is_not_kept(redis_url: str) -> None:
+    """It may lead to the same server: whoever made it had asked for the way before the loss."""
+    meanwhile: list[Callable[[], object]] = []
+
+    class MadeMeanwhile(redis.Connection):
+        def connect(self) -> None:
+            super().connect()  # type: ignore[no-untyped-call]  # redis-py has no type here
+            while meanwhile:
+                with pytest.raises(redis.exceptions.ReadOnlyError):
+                    meanwhile.pop()()
+
+    pool = redis.ConnectionPool.from_url(redis_url, connection_class=MadeMeanwhile, decode_responses=True)
+    connections = Connections(redis.Redis.from_pool(pool), keeps=True)
+    meanwhile.append(connections.start(_NO_PRIMARY).answer)
+    old = identity(connections)
+    assert meanwhile == []
+    assert identity(connections) != old
+    connections.close()
+
+
+def test_one_that_is_given_back_just_as_another_is_lost_is_not_taken_up_again(connections: Connections) -> None:
+    class LosesMeanwhile(list[Any]):
+        def append(self, one: Any) -> None:
+            with pytest.raises(redis.exceptions.ReadOnlyError):
+                lost.answer()
+            super().append(one)
+
+    old, lost = connections.start(("CLIENT", "ID")), connections.start(_NO_PRIMARY)
+    connections._idle = LosesMeanwhile()
+    mine = old.answer()
+    connections._idle = list(connections._idle)
+    assert identity(connections) != mine
+
+
+def test_those_that_fail_later_from_before_a_loss_close_none_that_was_made_since(connections: Connections) -> None:
+    first, second = (connections.start(_NO_PRIMARY) for _ in range(2))
+    with pytest.raises(redis.exceptions.ReadOnlyError):
+        first.answer()
+    new = identity(connections)
+    with pytest.raises(redis.exceptions.ReadOnlyError):
+        second.answer()
+    assert identity(connections) == new
+
+
+def test_no_connection_is_forgotten_or_kept_twice_where_many_threads_lose_them(
+    connections: Connections, client: Any
+) -> None:
+    def some(number: int) -> None:
+        for turn in range(30):
+            if (turn + number) % 7 == 0:
+                with pytest.raises(redis.exceptions.ReadOnlyError):
+                    connections.ask(_NO_PRIMARY, None)
+            else:
+                text = f"{number}/{turn}"
+                assert connections.ask(("ECHO", text), None) == text
+
+    others = {one["id"] for one in client.client_list()}
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(some, range(8)))
+    wait_until(lambda: len({one["id"] for one in client.client_list()} - others) <= 8, "one a thread")
+    connections.close()
+    wait_until(lambda: {one["id"] for one in client.client_list()} <= others, "every connection closed")
 
 
 def test_an_answer_of_many_pieces_is_put_together(connections: Connections) -> None:
