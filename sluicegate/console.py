@@ -172,7 +172,11 @@ def refuse_no_folder(what: str, file: Path) -> None:
 
     `what` begins the sentence, such as "The snapshot".
     """
-    if not file.parent.is_dir():
+    try:
+        is_there = file.parent.is_dir()
+    except OSError as error:
+        raise UsageError(f"{what} {file} cannot be written: {error.strerror}.") from error
+    if not is_there:
         raise UsageError(
             f"{what} {file} cannot be written: there is no folder {file.parent}.", "Name another, or make it first."
         )

@@ -96,9 +96,12 @@ class JobsApi:
         """Look at the queue's server now and every so often, for ever: what fails is in the log without a request."""
         told = False
         while True:
-            answer = await self._look()
-            if answer.status == 200 and not told:
-                told = await self._tell_if_not_open()
+            try:
+                answer = await self._look()
+                if answer.status == 200 and not told:
+                    told = await self._tell_if_not_open()
+            except Exception:  # it must outlive any one look; the trace is logged
+                log.exception("look_failed")
             await asyncio.sleep(every_s)
 
     async def _tell_if_not_open(self) -> bool:
@@ -230,7 +233,8 @@ class JobsApi:
         return answer
 
     def _note_outage(self, error: StoreError | TimeoutError, *, of_one: bool = False) -> None:
-        if not self._down:
+        # Whatever ails the server is said, though a request was refused by itself before.
+        if not self._down or (self._refused and not of_one):
             self._down, self._refused = True, of_one
             log.warning("store_unavailable", error=str(error), kind=type(error).__name__)
 

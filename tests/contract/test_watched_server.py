@@ -163,6 +163,35 @@ def test_what_is_refused_to_a_request_alone_is_not_over_because_a_look_is_answer
     assert [event["event"] for event in said] == ["store_unavailable", "store_available"]
 
 
+def test_an_outage_is_said_though_a_request_was_refused_by_itself_before(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(checked=False)
+    allow(queue, f">{WRONG}", *ALL, "-hset")
+    store = Store.connect(queue.url.replace("redis://", f"redis://service:{WRONG}@"))
+    with structlog.testing.capture_logs() as said, ServedQueue(store) as served:
+        assert served.post("k1").status_code == 503
+        allow(queue, *FAULTS["no function"])
+        assert served.client.get("/readyz").status_code == 503
+        allow(queue, f">{WRONG}", *ALL)
+        assert served.client.get("/readyz").status_code == 200
+    store.close()
+    queue.client.execute_command("ACL", "DELUSER", "service")
+    assert [event["event"] for event in said] == ["store_unavailable", "store_unavailable", "store_available"]
+
+
+def test_a_look_that_fails_for_an_unforeseen_reason_is_not_the_last(
+    queue: OpenQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks() -> int:
+        monkeypatch.undo()
+        raise RuntimeError("nobody foresaw this")
+
+    monkeypatch.setattr(queue.store, "server_time_ms", breaks)
+    api = JobsApi(queue.store, AsyncProducer(queue.store), Waits())
+    with structlog.testing.capture_logs() as said:
+        asyncio.run(watched(api, 2))
+    assert [event["event"] for event in said] == ["look_failed"]
+
+
 def test_a_service_that_may_call_nothing_is_not_ready(guarded: OpenQueue) -> None:
     allow(guarded, *FAULTS["no function"])
     store = Store.connect(guarded.url.replace("redis://", f"redis://service:{WRONG}@"))
