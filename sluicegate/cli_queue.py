@@ -99,8 +99,7 @@ def upgrade(
     loaded = settings_of(settings, redis_url, queue)
     _check_layout(loaded)
     with opened(loaded) as store:
-        was, now = store.replace_library(who.name, who.reason)
-        noted = was == now or store.observe().gate.initialised
+        was, now, noted = store.replace_library(who.name, who.reason)
     done = f"is {now} now; it was {was}" if was != now else f"was {now} already"
     typer.echo(f"The function library {functions.LIBRARY} {done}.")
     if not noted:

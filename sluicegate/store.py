@@ -13,6 +13,7 @@ from sluicegate import functions, keys, observed, replies
 from sluicegate.async_connection import AsyncConnection, ErrorAnswer
 from sluicegate.calls import Words, flat
 from sluicegate.errors import StoreRejected
+from sluicegate.gate_events import Answer
 from sluicegate.job_calls import JobCalls
 from sluicegate.redis_errors import translated
 from sluicegate.run_calls import RunCalls
@@ -157,12 +158,14 @@ class Store(JobCalls, RunCalls, SnapshotCalls):
             return None
         return tuple(str(dict(zip(one[::2], one[1::2], strict=True))["library_name"]) for one in found)
 
-    def replace_library(self, actor: str, reason: str) -> tuple[str, str]:
-        """Put this version's code in the place of what the server has under the same name; gives both digests.
+    def replace_library(self, actor: str, reason: str) -> tuple[str, str, bool]:
+        """Put this version's code in the place of what the server has under the same name.
 
-        It is written to this queue's gate log, where there is one; every queue of the server runs the new code.
+        Every queue of the server runs the new code. Gives both digests, and whether this queue's gate log has all that
+        was done: a queue that is not open has none.
         """
         was, now = self.loaded_library() or "none", functions.digest_of(functions.library())
+        noted = True
         if was != now:
             try:
                 self._server.run_on_primaries(
@@ -170,5 +173,6 @@ class Store(JobCalls, RunCalls, SnapshotCalls):
                 )
             except redis.exceptions.RedisError as error:
                 raise translated(error) from error
-            self._call("library_replaced", {"was": was, "now": now, "actor": actor, "reason": reason})
-        return was, now
+            body = self._call("library_replaced", {"was": was, "now": now, "actor": actor, "reason": reason})
+            noted = body["answer"] == Answer.MOVED
+        return was, now, noted

@@ -227,3 +227,16 @@ def test_an_upgrade_that_no_gate_log_can_name_says_so(
         "Queue nightli is not open here, so no gate log has who did it and why.",
     )
     assert said("queue upgrade", NAMED, capsys)[::2] == (0, "")
+
+
+def test_an_upgrade_is_done_where_the_figures_can_not_be_read(
+    open_queue: OpenQueueFunction, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    queue = open_queue(checked=False)
+    queue.client.set("queue:leases", "no list of leases")
+    queue.client.function_load(functions.library() + "\n-- an older one", replace=True)
+    assert dispatch(["queue", "upgrade", *NAMED, "--redis-url", queue.url]) == 0
+    out, err = capsys.readouterr()
+    assert "it was" in out
+    assert err == ""
