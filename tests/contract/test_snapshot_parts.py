@@ -12,7 +12,7 @@ from tests.queues import OpenQueue
 
 NOW_MS = 1_800_000_000_000
 FRAME = (
-    f"local q = {{ p = '', now = {NOW_MS}, us = {NOW_MS}000, v = {{}}, a = {{}}, s = {{"
+    f"local q = {{ p = '', now = {NOW_MS}, us = {NOW_MS}000, seen = 0, v = {{}}, a = {{}}, s = {{"
     " classes = {}, cost_classes = {}, timings = { refusal_retention_ms = 1000, overloaded_retry_ms = 30,"
     " class_limit_retry_ms = 15, closed_retry_ms = 40 } } }"
 )
