@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from sluicegate.calls import Words
-from sluicegate.errors import SnapshotRefused
+from sluicegate.errors import SnapshotRefused, StoreUnavailable
 from sluicegate.job import Job, Outcome
 from sluicegate.reconcile import Reconciled, by_ledger
 from sluicegate.restore import Restored, Wish, restore
@@ -477,6 +477,34 @@ def test_a_restore_whose_file_grows_too_old_in_the_middle_is_given_up_as_it_says
     assert write_snapshot(kept.store, other).half_restored
     assert put_back(kept.store, other, take_over=True).answer == "live"
     assert kept.store.order("open", "ada", "x").answer == "moved"
+
+
+def test_a_restore_that_was_cut_off_is_completed_though_a_worker_has_seen_a_later_epoch(
+    kept: OpenQueue, path: Path, fresh: Callable[[], Store]
+) -> None:
+    """As on a new server whose clock is behind that of the old one."""
+
+    class CutOff(Store):
+        def restore(self, parts: Iterable[Words]) -> Iterator[tuple[str, Mapping[str, int]]]:
+            raise StoreUnavailable("nobody answers")
+
+    kept.accepted()
+    write_snapshot(kept.store, path)
+    store = fresh()
+    with pytest.raises(StoreUnavailable):
+        put_back(CutOff(kept.client, "default"), path)
+    later = store.observe().gate.epoch + 1_000_000
+    kept.store._saw(later)
+
+    assert kept.claim().jobs == ()
+
+    refused = refused_said("default", put_back(store, path))
+    assert "`sluicegate gate drain --as NAME --reason WHY`" in refused.hint
+    assert store.order("open", "ada", "the wrong way").answer == "restoring"
+    assert store.order("drain", "ada", "the clock is behind").epoch > later
+    assert put_back(store, path).answer == "resumed"
+    assert store.order("open", "ada", "all is back").answer == "moved"
+    assert kept.claimed().job_id
 
 
 def test_a_queue_that_lost_a_part_takes_no_restore(kept: OpenQueue, path: Path) -> None:
