@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 from automation.controller import Controller
@@ -132,27 +132,25 @@ class Load:
             exporter.stop()
 
 
-class controlled:  # noqa: N801  # reads as what it is for: `async with controlled(settings)`
+@asynccontextmanager
+async def controlled(settings: Settings) -> AsyncIterator[None]:
     """Run a controller and an executor of a process of its own, which has seen nothing yet."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._store, self._everywhere = Store.of(settings), AllQueues.over(settings)
-        opening = Opening(self._store, self._everywhere, lambda queue: Store.of(settings, queue, read_only=True))
-        clock, metrics = SystemClock(), AutomationMetrics()
-        self._parts = (
-            Controller(opening, settings, RECOVERY, clock, metrics),
-            Executor(self._store, self._everywhere, settings, RUNBOOKS, clock, metrics),
-        )
-
-    async def __aenter__(self) -> None:
-        for part in self._parts:
-            await part.start()
-
-    async def __aexit__(self, *of_an_error: object) -> None:
-        for part in reversed(self._parts):
+    store, everywhere = Store.of(settings), AllQueues.over(settings)
+    opening = Opening(store, everywhere, lambda queue: Store.of(settings, queue, read_only=True))
+    clock, metrics = SystemClock(), AutomationMetrics()
+    parts = (
+        Controller(opening, settings, RECOVERY, clock, metrics),
+        Executor(store, everywhere, settings, RUNBOOKS, clock, metrics),
+    )
+    for part in parts:
+        await part.start()
+    try:
+        yield
+    finally:
+        for part in reversed(parts):
             await part.stop()
-        self._everywhere.close()
-        self._store.close()
+        everywhere.close()
+        store.close()
 
 
 @contextmanager

@@ -23,8 +23,8 @@ from tests.queues import store_of, wait_until
 from tests.topologies import Watched
 from tests.working import RunningWorker
 
+# The Sentinels tell a primary that it was replaced after ten seconds.
 WITHIN_S = 40.0
-# A primary that is replaced takes its place again once the Sentinels have told it, which they do after ten seconds.
 _BOTH = [
     pytest.param(ServerKind.REDIS, id="redis"),
     pytest.param(ServerKind.VALKEY, id="valkey", marks=pytest.mark.slow),
