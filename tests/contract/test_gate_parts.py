@@ -196,3 +196,5 @@ def test_what_a_caller_has_seen_is_kept_once_and_counts_for_all_until_a_move_is_
     for garbage in ("x", str(2**52 + 1), "9" * 16):
         client.hset("control:gate", "brought", garbage)
         assert read(client, "{ g.stored, g.behind }") == ["ok", False]
+    client.hset("control:gate", "brought", str(2**52))
+    assert read(client, "{ g.stored, g.behind }") == ["ok", True]
