@@ -54,7 +54,7 @@ def keeping(kept: Kept, say: Callable[[str], None]) -> list[Row]:
             sizes.append((folder / "ours.jsonl.gz").stat().st_size / (folder / "dump.rdb").stat().st_size)
         say(f"snapshots: {min(took):.1f}–{max(took):.1f} s, --rdb: {min(own):.1f}–{max(own):.1f} s")
         store.close()
-        lab.client.flushall()
+        lab.client.flushall(asynchronous=True)  # at once it may take longer than a client waits
         back, loaded = [], []
         for _ in range(kept.rounds):
             loaded.append(_loading_s(folder))
