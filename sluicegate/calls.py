@@ -108,13 +108,6 @@ class Calls:
         """End the reads under way that were given a time of their own; their callers get StoreUnavailable."""
         self._server.break_off()
 
-    def ping(self) -> None:
-        """Raise StoreError unless the server answers."""
-        try:
-            self._server.run(lambda client: client.ping())
-        except redis.exceptions.RedisError as error:
-            raise translated(error) from error
-
     def load(self) -> None:
         """Load the function library on every primary in reach; an identical or forbidden one is left alone."""
         try:

@@ -15,7 +15,7 @@ from sluicegate.store import Store
 def connected(relay: LossyRelay) -> Store:
     """Give a store whose connection stands: the next answer is that of the next command, not of a greeting."""
     store = Store.connect(relay.url)
-    store.ping()
+    store.server_time_ms()
     return store
 
 

@@ -205,6 +205,23 @@ def test_a_thousand_alerts_are_kept_and_answered_within_a_second(redis_url: str,
     asyncio.run(scenario())
 
 
+def test_a_service_that_may_call_no_function_is_not_ready(
+    server: QueueServer, tmp_path: Path, make_server: MakeServer
+) -> None:
+    async def scenario() -> None:
+        own = make_server(ServerOptions(kind=server.kind))
+        async with still(own.url, tmp_path) as parts, served(parts) as client:
+            assert (await client.get("/readyz")).status_code == 200
+            denied = ("-fcall", "-fcall_ro", "-eval", "-eval_ro", "-evalsha", "-evalsha_ro")
+            parts.client.execute_command("ACL", "SETUSER", "default", *denied)
+            assert parts.client.ping()
+            assert (await client.get("/readyz")).status_code == 503
+            parts.client.execute_command("ACL", "SETUSER", "default", "+@all")
+            assert (await client.get("/readyz")).status_code == 200
+
+    asyncio.run(scenario())
+
+
 @ON_BOTH
 def test_what_cannot_be_kept_is_answered_503_and_what_is_kept_202(
     server: QueueServer, tmp_path: Path, make_server: MakeServer

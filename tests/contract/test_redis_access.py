@@ -249,7 +249,7 @@ def test_the_file_may_come_from_the_environment(settings: Settings, secret: Path
     loaded = load(file, {"REDIS_PASSWORD_FILE": str(secret)})
     assert loaded.redis_password_file == secret
     store = Store.of(loaded)
-    store.ping()
+    store.server_time_ms()
     store.close()
 
 
