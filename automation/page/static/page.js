@@ -3,6 +3,8 @@
 
 const QUIET_MS = 3000; // without a reading for so long, what is shown is old
 const AGAIN_MS = [500, 1000, 2000, 4000];
+const PRESSED_MS = 2000; // who presses for so long means no click
+const OWN = new Set(["open", "data-ago"]); // attributes that no reading gives: they are this page's
 
 const live = document.getElementById("live");
 const liveText = document.getElementById("live-text");
@@ -17,6 +19,8 @@ let heardAt = 0;
 let readAt = "";
 let reconnect = null;
 let aheadMs = 0; // how far the queue's clock is ahead of this browser's
+let waiting = null; // what was read while a button was pressed: not to be shown yet
+let pressed = null; // the timer that ends the press
 
 function show(state, text) {
   if (live.dataset.state !== state) live.dataset.state = state;
@@ -27,17 +31,50 @@ function old(isOld) {
   parts.toggleAttribute("data-old", isOld);
 }
 
+// Make a node what the fresh one is. What has not changed is left: it stays focused, selected, scrolled, opened.
+function become(node, fresh) {
+  if (node.isEqualNode(fresh)) return;
+  if (node.nodeType !== Node.ELEMENT_NODE) { node.data = fresh.data; return; }
+  for (const name of node.getAttributeNames()) {
+    if (!fresh.hasAttribute(name) && !OWN.has(name)) node.removeAttribute(name);
+  }
+  for (const name of fresh.getAttributeNames()) node.setAttribute(name, fresh.getAttribute(name));
+  fill(node, fresh);
+}
+
+function isSame(node, one) {
+  return node !== null && node.nodeName === one.nodeName && node.id === one.id;
+}
+
+// What has an id is found again where others came or went before it; what has none is known by its place.
+function fill(place, fresh) {
+  let node = place.firstChild;
+  for (const one of [...fresh.childNodes]) {
+    let same = node;
+    while (one.id && same !== null && !isSame(same, one)) same = same.nextSibling;
+    if (!isSame(same, one)) { place.insertBefore(one, node); continue; }
+    while (node !== same) node = after(node);
+    become(node, one);
+    node = node.nextSibling;
+  }
+  while (node !== null) node = after(node);
+}
+
+function after(removed) {
+  const next = removed.nextSibling;
+  removed.remove();
+  return next;
+}
+
 function swap(name, html) {
   const place = document.querySelector(`[data-part="${name}"]`);
   if (place === null) return;
-  const active = document.activeElement;
-  const focused = place.contains(active) ? active.id || active.closest("[id]")?.id : "";
-  const scrolled = [...place.querySelectorAll(".wide")].map((one) => one.scrollLeft);
-  const opened = [...place.querySelectorAll("details[open]")].map((one) => one.id);
-  place.innerHTML = html;
-  for (const id of opened) document.getElementById(id)?.setAttribute("open", "");
-  [...place.querySelectorAll(".wide")].forEach((one, at) => { one.scrollLeft = scrolled[at] || 0; });
-  if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
+  const fresh = document.createElement("template");
+  fresh.innerHTML = html;
+  const focused = document.activeElement;
+  fill(place, fresh.content);
+  // What stands in another place now is another node.
+  if (focused.id && !focused.isConnected) document.getElementById(focused.id)?.focus({ preventScroll: true });
 }
 
 function sayAges() {
@@ -59,6 +96,14 @@ function heard(event) {
 function onReading(event) {
   const body = heard(event);
   if (!body) return;
+  waiting = { ...body, parts: { ...waiting?.parts, ...body.parts } };
+  if (pressed === null) showReading();
+}
+
+function showReading() {
+  if (waiting === null) return;
+  const body = waiting;
+  waiting = null;
   for (const [name, html] of Object.entries(body.parts)) swap(name, html);
   readAt = body.at;
   aheadMs = body.now_ms - Date.now();
@@ -68,12 +113,28 @@ function onReading(event) {
   old(false);
   sayAges();
   show("live", "Live");
-  document.documentElement.dataset.version = body.version;
+}
+
+// A click is a press and a letting go on the same node, so nothing changes between the two.
+function press() {
+  clearTimeout(pressed);
+  pressed = setTimeout(letGo, PRESSED_MS);
+}
+
+function release() {
+  clearTimeout(pressed);
+  pressed = setTimeout(letGo, 0); // the click comes first
+}
+
+function letGo() {
+  pressed = null;
+  showReading();
 }
 
 function onUnread(event) {
   const body = heard(event);
   if (!body) return;
+  waiting = null; // the next reading holds everything
   unreadText.textContent = `Since ${body.since}: ${body.failed}`;
   unread.hidden = false;
   old(true);
@@ -127,4 +188,7 @@ live.dataset.state = "opening";
 liveText.textContent = "Opening the stream ";
 document.getElementById("again").hidden = true;
 document.addEventListener("visibilitychange", watchOrRest);
+document.addEventListener("pointerdown", press);
+document.addEventListener("pointerup", release);
+document.addEventListener("pointercancel", release);
 watchOrRest();
