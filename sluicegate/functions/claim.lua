@@ -1,26 +1,25 @@
--- claim worker request slots version: give a worker up to `slots` jobs (100) and confirm the gate's epoch for it. A
--- repeated request id answers the same jobs. Starts no job under the slack margin; obeys the gate and the limits; passes
+-- claim worker request slots version: give a worker up to `slots` jobs (100; of large payloads fewer, and then it wakes a
+-- worker for the rest) and confirm the gate's epoch for it. A repeated request id answers the same jobs. Starts no job under the slack margin; obeys the gate and the limits; passes
 -- over what is full. With 0 slots it only confirms.
 -- -> at, drain_state, epoch, green (0 | 1), how many jobs, how many expired; then each job: id, class, cost, deadline,
 -- attempt, retries, fence, epoch, window, effects, canary, payload; then each that expired: id, class, attempt, slack_ms
 
 local MOST = 100
+local BYTES_ENOUGH = 524288 -- of payloads: a call stays short, whatever its jobs carry
 local AHEAD = 16 -- how many of a pair are looked up at once
 
-local function hand(q, list, job, payload)
+local function hand(q, list, job)
   local n = #list
   list[n + 1], list[n + 2], list[n + 3], list[n + 4] = job.id, job.declared or job.class, job.cost, job.deadline
   list[n + 5], list[n + 6], list[n + 7], list[n + 8] = job.attempt, job.retries, digits(job.fence), job.epoch
   list[n + 9], list[n + 10] = job.window, J.effects(q, job.class)
-  list[n + 11], list[n + 12] = job.canary or '', payload or ''
+  list[n + 11], list[n + 12] = job.canary or '', job.payload
 end
 
-local function hand_all(q, list, jobs)
-  if #jobs == 0 then return end
-  local keys = {}
-  for i, job in ipairs(jobs) do keys[i] = J.payload_key(q, job.id) end
-  local payloads = redis.call('MGET', unpack(keys))
-  for i, job in ipairs(jobs) do hand(q, list, job, payloads[i]) end
+-- Read a job's payload, '' where it has none; gives how long it is.
+local function carry(q, job)
+  job.payload = redis.call('MGET', J.payload_key(q, job.id))[1] or ''
+  return #job.payload
 end
 
 -- q.start holds the texts that all jobs of a call share.
@@ -122,9 +121,13 @@ local function named(q, id, pair)
 end
 
 local function pull(q, g, worker, slots)
-  local jobs, expired, looked = {}, {}, 0
+  local jobs, expired, looked, bytes = {}, {}, 0, 0
   local take, allowed = source(q, g, slots)
   while #jobs < allowed and looked < MOST do
+    if bytes >= BYTES_ENOUGH then
+      q.woken = q.woken + 1
+      break
+    end
     looked = looked + 1
     local id, pair = take()
     if not id then break end
@@ -135,6 +138,7 @@ local function pull(q, g, worker, slots)
       start(q, g, job, worker)
       if pair then took(q, pair) end
       jobs[#jobs + 1] = job
+      bytes = bytes + carry(q, job)
     end
   end
   return jobs, expired
@@ -147,7 +151,10 @@ local function repeated(q, worker, request)
   local jobs = {}
   for id, fence in string.gmatch(last[2] or '', '(%S+)=(%d+)') do
     local job = J.read(q, id)
-    if job and job.state == 'running' and digits(job.fence) == fence then jobs[#jobs + 1] = job end
+    if job and job.state == 'running' and digits(job.fence) == fence then
+      carry(q, job)
+      jobs[#jobs + 1] = job
+    end
   end
   return jobs
 end
@@ -172,7 +179,7 @@ function commands.claim(q)
     remember(q, g, worker, request, q.v[6], jobs)
   end
   list[5], list[6] = #jobs, #expired / 4
-  hand_all(q, list, jobs)
+  for _, job in ipairs(jobs) do hand(q, list, job) end
   for _, value in ipairs(expired) do list[#list + 1] = value end
   return list
 end

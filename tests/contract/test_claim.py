@@ -10,7 +10,7 @@ import pytest
 import redis
 
 from sluicegate.errors import StoreUnavailable
-from sluicegate.job import CallKind, Outcome
+from sluicegate.job import CallKind, Job, Outcome
 from sluicegate.store import Store
 from tests.lossy import LossyRelay, connected
 from tests.queues import ClockedQueue, OpenQueue, OpenQueueFunction, wait_until
@@ -49,6 +49,28 @@ def test_a_claim_hands_over_all_that_a_call_needs(queue: OpenQueue) -> None:
     assert job.epoch == claimed.epoch > 10**15
     assert job.fence > 10**15
     assert abs(claimed.at_ms - queue.store.observe().at_ms) < 1000
+
+
+def test_of_large_payloads_a_claim_gives_fewer_and_wakes_a_worker_for_the_rest(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(max_running=20)
+    # 2 of the longest, or 3 that are a little shorter, are enough for a call.
+    payloads = [json.dumps("x" * size) for size in (200_000, 200_000, 200_000, 200_000, 262_142, 262_142, 10)]
+    ids = [queue.accepted(payload=payload) for payload in payloads]
+    given: list[Job] = []
+    for slots, awaited, wakes in ((7, 3, 1), (7, 3, 1), (7, 1, 0)):
+        queue.client.delete("queue:wake")
+        jobs = queue.claim(slots=slots).jobs
+        assert (len(jobs), queue.client.llen("queue:wake")) == (awaited, wakes)
+        given += jobs
+    assert [(job.job_id, job.payload) for job in given] == list(zip(ids, payloads, strict=True))
+
+
+def test_a_claim_that_had_its_slots_filled_with_large_payloads_wakes_nobody(queue: OpenQueue) -> None:
+    for _ in range(4):
+        queue.accepted(payload=json.dumps("x" * 200_000))
+    queue.client.delete("queue:wake")
+    assert len(queue.claim(slots=3).jobs) == 3
+    assert queue.client.exists("queue:wake") == 0
 
 
 def test_a_repeated_request_gives_the_same_jobs_and_starts_none(queue: OpenQueue) -> None:
