@@ -162,16 +162,36 @@ def _replication(seen: ServerSeen) -> Iterator[Finding]:
     else:
         replicas = int(seen.value("connected_slaves") or 0)
         yield Finding(Level.OK, "role", f"This is a primary with {replicas} replicas.")
-        least = (seen.config or {}).get("min-replicas-to-write")
-        if replicas and least == "0":
-            yield Finding(
-                Level.WARN,
-                "min-replicas-to-write",
-                "A primary that is cut off from its replicas goes on deciding, and what it decides is lost later.",
-                "CONFIG SET min-replicas-to-write 1.",
-            )
-        elif replicas and least is None:
-            yield Finding(Level.UNSEEN, "min-replicas-to-write", "min-replicas-to-write is not shown.", _ASK)
+        yield from _least_replicas((seen.config or {}).get("min-replicas-to-write"), replicas)
+
+
+def _least_replicas(shown: str | None, replicas: int) -> Iterator[Finding]:
+    """Judge how many replicas a write needs beside how many there are, now and once one of them has taken over."""
+    name, least = "min-replicas-to-write", int(shown or 0)
+    if least > replicas:
+        yield Finding(
+            Level.FIX,
+            name,
+            f"A write needs {least} replicas (min-replicas-to-write), and there are {replicas}: none is taken.",
+            "Bring the replicas back, or lower min-replicas-to-write.",
+        )
+    elif replicas and shown is None:
+        yield Finding(Level.UNSEEN, name, "min-replicas-to-write is not shown.", _ASK)
+    elif replicas and least == 0:
+        yield Finding(
+            Level.WARN,
+            name,
+            "A primary that is cut off from its replicas goes on deciding, and what it decides is lost later.",
+            "CONFIG SET min-replicas-to-write 1, and have two replicas.",
+        )
+    elif replicas and least == replicas:
+        yield Finding(
+            Level.WARN,
+            name,
+            f"A write needs {least} replicas (min-replicas-to-write): the one that takes over will have "
+            f"{replicas - 1}, and takes no writes until the old primary is back.",
+            "Add a replica.",
+        )
 
 
 LOOKS: tuple[Callable[[ServerSeen], Iterator[Finding]], ...] = (_persistence, _saves, _memory, _replication)

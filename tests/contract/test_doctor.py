@@ -17,7 +17,7 @@ from drill.server import AppendFsync, ServerKind, ServerOptions
 from sluicegate.__main__ import dispatch
 from sluicegate.cli_doctor import look
 from sluicegate.doctor import Seen, examine
-from sluicegate.server_findings import Finding, Level, losses, unsound
+from sluicegate.server_findings import LOOKS, Finding, Level, ServerSeen, losses, unsound
 from sluicegate.settings import Settings, load
 from sluicegate.store import Store
 from tests.queues import OpenQueue, OpenQueueFunction, wait_until
@@ -162,9 +162,36 @@ def test_a_replica_must_be_fixed_and_its_primary_may_be_cut_off(queue: OpenQueue
         assert level(primary, "min-replicas-to-write") is Level.WARN
         assert losses(primary)[-1].lost == "what the replica had not received yet"
         queue.client.config_set("min-replicas-to-write", 1)
-        assert level(seen_on(queue.url), "min-replicas-to-write") is None
+        assert level(seen_on(queue.url), "min-replicas-to-write") is Level.WARN
+        queue.client.config_set("min-replicas-to-write", 2)
+        assert level(seen_on(queue.url), "min-replicas-to-write") is Level.FIX
         queue.client.config_set("min-replicas-to-write", 0)
         client.replicaof("NO", "ONE")
+
+
+@pytest.mark.parametrize(
+    ("replicas", "least", "found"),
+    [
+        (0, None, None),
+        (0, "0", None),
+        (0, "1", Level.FIX),
+        (1, None, Level.UNSEEN),
+        (1, "0", Level.WARN),
+        (1, "1", Level.WARN),
+        (2, "1", None),
+        (2, "2", Level.WARN),
+        (2, "3", Level.FIX),
+        (3, "2", None),
+    ],
+)
+def test_a_primary_needs_replicas_for_its_writes_and_one_more_for_a_failover(
+    replicas: int, least: str | None, found: Level | None
+) -> None:
+    config = {} if least is None else {"min-replicas-to-write": least}
+    server = ServerSeen({"role": "master", "connected_slaves": str(replicas)}, config)
+    found_all = [finding for look in LOOKS for finding in look(server)]
+    assert [finding.level for finding in found_all if finding.name == "min-replicas-to-write"] == [found] * bool(found)
+    assert (found is Level.FIX) == ("min-replicas-to-write" in [finding.name for finding in unsound(server)])
 
 
 def test_another_contract_is_a_warning_and_a_broken_one_must_be_fixed(queue: OpenQueue) -> None:
