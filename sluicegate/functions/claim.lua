@@ -1,6 +1,6 @@
 -- claim worker request slots version: give a worker up to `slots` jobs (100; of large payloads fewer, and then it wakes a
--- worker for the rest) and confirm the gate's epoch for it. A repeated request id answers the same jobs. Starts no job under the slack margin; obeys the gate and the limits; passes
--- over what is full. With 0 slots it only confirms.
+-- worker for the rest) and confirm the gate's epoch for it. A repeated request id answers the same jobs. Starts no job
+-- under the slack margin; obeys the gate and the limits; passes over what is full. With 0 slots it only confirms.
 -- -> at, drain_state, epoch, green (0 | 1), how many jobs, how many expired; then each job: id, class, cost, deadline,
 -- attempt, retries, fence, epoch, window, effects, canary, payload; then each that expired: id, class, attempt, slack_ms
 
@@ -16,10 +16,9 @@ local function hand(q, list, job)
   list[n + 11], list[n + 12] = job.canary or '', job.payload
 end
 
--- Read a job's payload, '' where it has none; gives how long it is.
-local function carry(q, job)
-  job.payload = redis.call('MGET', J.payload_key(q, job.id))[1] or ''
-  return #job.payload
+-- '' where it has none; MGET passes over a key that somebody made another type of, where GET would end the call.
+local function payload_of(q, job)
+  return redis.call('MGET', J.payload_key(q, job.id))[1] or ''
 end
 
 -- q.start holds the texts that all jobs of a call share.
@@ -138,7 +137,8 @@ local function pull(q, g, worker, slots)
       start(q, g, job, worker)
       if pair then took(q, pair) end
       jobs[#jobs + 1] = job
-      bytes = bytes + carry(q, job)
+      job.payload = payload_of(q, job)
+      bytes = bytes + #job.payload
     end
   end
   return jobs, expired
@@ -152,7 +152,7 @@ local function repeated(q, worker, request)
   for id, fence in string.gmatch(last[2] or '', '(%S+)=(%d+)') do
     local job = J.read(q, id)
     if job and job.state == 'running' and digits(job.fence) == fence then
-      carry(q, job)
+      job.payload = payload_of(q, job)
       jobs[#jobs + 1] = job
     end
   end

@@ -73,6 +73,15 @@ def test_a_claim_that_had_its_slots_filled_with_large_payloads_wakes_nobody(queu
     assert queue.client.exists("queue:wake") == 0
 
 
+def test_a_payload_that_somebody_made_another_type_of_keeps_no_other_job_from_its_worker(queue: OpenQueue) -> None:
+    spoilt, whole = queue.accepted(), queue.accepted(payload='{"n":1}')
+    queue.client.delete(f"payload:{spoilt}")
+    queue.client.rpush(f"payload:{spoilt}", "garbage")
+    jobs = queue.claim(slots=2, request="r-1").jobs
+    assert {job.job_id: job.payload for job in jobs} == {spoilt: "", whole: '{"n":1}'}
+    assert queue.claim(slots=2, request="r-1").jobs == jobs
+
+
 def test_a_repeated_request_gives_the_same_jobs_and_starts_none(queue: OpenQueue) -> None:
     for _ in range(3):
         queue.accepted()
