@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+_LEAST_REPLICAS = "min-replicas-to-write"
 # What CONFIG GET is asked for.
-CONFIG_NAMES = ("appendfsync", "save", "maxmemory-policy", "min-replicas-to-write", "appendonly")
+CONFIG_NAMES = ("appendfsync", "save", "maxmemory-policy", _LEAST_REPLICAS, "appendonly")
 _ASK = "A user with INFO and CONFIG|GET sees it; or look at the server's configuration file."
 
 
@@ -160,38 +161,41 @@ def _replication(seen: ServerSeen) -> Iterator[Finding]:
     elif role != "master":
         yield Finding(Level.FIX, "role", "This is a replica: nothing can be written here.", "Name the primary.")
     else:
-        replicas = int(seen.value("connected_slaves") or 0)
-        yield Finding(Level.OK, "role", f"This is a primary with {replicas} replicas.")
-        yield from _least_replicas((seen.config or {}).get("min-replicas-to-write"), replicas)
+        yield Finding(Level.OK, "role", f"This is a primary; replicas connected: {_connected(seen)}.")
 
 
-def _least_replicas(shown: str | None, replicas: int) -> Iterator[Finding]:
-    """Judge how many replicas a write needs beside how many there are, now and once one of them has taken over."""
-    name, least = "min-replicas-to-write", int(shown or 0)
-    if least > replicas:
-        yield Finding(
-            Level.FIX,
-            name,
-            f"A write needs {least} replicas (min-replicas-to-write), and there are {replicas}: none is taken.",
-            "Bring the replicas back, or lower min-replicas-to-write.",
-        )
-    elif replicas and shown is None:
-        yield Finding(Level.UNSEEN, name, "min-replicas-to-write is not shown.", _ASK)
-    elif replicas and least == 0:
+def _connected(seen: ServerSeen) -> int:
+    return int(seen.value("connected_slaves") or 0)
+
+
+def _replicas(seen: ServerSeen) -> Iterator[Finding]:
+    """Judge whether a write has the replicas that it needs, now and once one of them has taken over."""
+    if seen.value("role") != "master":
+        return
+    # Shown where the rule is on; a replica that lags for too long is not among them.
+    in_touch = seen.value("min_slaves_good_slaves")
+    if in_touch is not None:
+        yield from _least(int(in_touch), (seen.config or {}).get(_LEAST_REPLICAS))
+    elif _connected(seen):
         yield Finding(
             Level.WARN,
-            name,
+            _LEAST_REPLICAS,
             "A primary that is cut off from its replicas goes on deciding, and what it decides is lost later.",
-            "CONFIG SET min-replicas-to-write 1, and have two replicas.",
-        )
-    elif replicas and least == replicas:
-        yield Finding(
-            Level.WARN,
-            name,
-            f"A write needs {least} replicas (min-replicas-to-write): the one that takes over will have "
-            f"{replicas - 1}, and takes no writes until the old primary is back.",
-            "Add a replica.",
+            f"CONFIG SET {_LEAST_REPLICAS} 1 with a min-replicas-max-lag of a few seconds, and have two replicas.",
         )
 
 
-LOOKS: tuple[Callable[[ServerSeen], Iterator[Finding]], ...] = (_persistence, _saves, _memory, _replication)
+def _least(in_touch: int, shown: str | None) -> Iterator[Finding]:
+    least = int(shown) if shown is not None else 1  # or more, as the rule is on
+    said = f"{_LEAST_REPLICAS} is {shown or 'not shown'}; replicas in touch: {in_touch}."
+    if in_touch < least:
+        hint = f"Bring the replicas back, or lower {_LEAST_REPLICAS}."
+        yield Finding(Level.FIX, _LEAST_REPLICAS, f"{said} Every write is refused.", hint)
+    elif shown is None:
+        yield Finding(Level.UNSEEN, _LEAST_REPLICAS, said, _ASK)
+    elif in_touch == least:
+        left = "The one that takes over will have one fewer, and refuse every write until the old primary is back."
+        yield Finding(Level.WARN, _LEAST_REPLICAS, f"{said} {left}", "Add a replica.")
+
+
+LOOKS: tuple[Callable[[ServerSeen], Iterator[Finding]], ...] = (_persistence, _saves, _memory, _replication, _replicas)

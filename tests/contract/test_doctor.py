@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +20,8 @@ from drill.server import AppendFsync, ServerKind, ServerOptions
 from sluicegate.__main__ import dispatch
 from sluicegate.cli_doctor import look
 from sluicegate.doctor import Seen, examine
-from sluicegate.server_findings import LOOKS, Finding, Level, ServerSeen, losses, unsound
+from sluicegate.errors import StoreUnavailable
+from sluicegate.server_findings import Finding, Level, losses, unsound
 from sluicegate.settings import Settings, load
 from sluicegate.store import Store
 from tests.queues import OpenQueue, OpenQueueFunction, wait_until
@@ -148,50 +152,81 @@ def test_without_info_and_functions_too(queue: OpenQueue, limited: Callable[...,
     queue.client.acl_deluser("eye")
 
 
-def test_a_replica_must_be_fixed_and_its_primary_may_be_cut_off(queue: OpenQueue, make_server: MakeServer) -> None:
-    replica = make_server(ServerOptions(kind=ServerKind.REDIS))
-    if "valkey_version" in queue.client.info("server"):
-        replica = make_server(ServerOptions(kind=ServerKind.VALKEY))
+@contextmanager
+def replicated(queue: OpenQueue, make_server: MakeServer) -> Iterator[redis.Redis]:
+    """Give a replica of the queue's server, of the same kind."""
+    is_valkey = "valkey_version" in queue.client.info("server")
+    replica = make_server(ServerOptions(kind=ServerKind.VALKEY if is_valkey else ServerKind.REDIS))
     port = int(queue.url.rpartition(":")[2].partition("/")[0])
     with redis.Redis.from_url(replica.url, decode_responses=True) as client:
         queue.client.config_set("repl-diskless-sync-delay", 0)
         client.replicaof("127.0.0.1", port)
         wait_until(lambda: client.info("replication")["master_link_status"] == "up", "the replica's link", 30)
-        assert level(seen_on(replica.url), "role") is Level.FIX
-        primary = seen_on(queue.url)
-        assert level(primary, "min-replicas-to-write") is Level.WARN
-        assert losses(primary)[-1].lost == "what the replica had not received yet"
-        queue.client.config_set("min-replicas-to-write", 1)
-        assert level(seen_on(queue.url), "min-replicas-to-write") is Level.WARN
-        queue.client.config_set("min-replicas-to-write", 2)
-        assert level(seen_on(queue.url), "min-replicas-to-write") is Level.FIX
+        try:
+            yield client
+        finally:
+            client.replicaof("NO", "ONE")
+
+
+@contextmanager
+def needing(queue: OpenQueue, least: int, max_lag_s: int = 10) -> Iterator[None]:
+    """Let each write need so many replicas, and none again afterwards."""
+    for name, value in (("min-replicas-max-lag", max_lag_s), ("min-replicas-to-write", least)):
+        queue.client.config_set(name, value)
+    try:
+        yield
+    finally:
         queue.client.config_set("min-replicas-to-write", 0)
-        client.replicaof("NO", "ONE")
+        queue.client.config_set("min-replicas-max-lag", 10)
 
 
-@pytest.mark.parametrize(
-    ("replicas", "least", "found"),
-    [
-        (0, None, None),
-        (0, "0", None),
-        (0, "1", Level.FIX),
-        (1, None, Level.UNSEEN),
-        (1, "0", Level.WARN),
-        (1, "1", Level.WARN),
-        (2, "1", None),
-        (2, "2", Level.WARN),
-        (2, "3", Level.FIX),
-        (3, "2", None),
-    ],
-)
-def test_a_primary_needs_replicas_for_its_writes_and_one_more_for_a_failover(
-    replicas: int, least: str | None, found: Level | None
+def least_replicas(url: str) -> Level | None:
+    return level(seen_on(url), "min-replicas-to-write")
+
+
+def test_a_replica_must_be_fixed_and_its_primary_may_be_cut_off(queue: OpenQueue, make_server: MakeServer) -> None:
+    assert least_replicas(queue.url) is None
+    with replicated(queue, make_server) as client:
+        address = client.connection_pool.connection_kwargs
+        assert level(seen_on(f"redis://127.0.0.1:{address['port']}/0"), "role") is Level.FIX
+        assert losses(seen_on(queue.url))[-1].lost == "what the replica had not received yet"
+        assert least_replicas(queue.url) is Level.WARN
+
+
+def test_a_primary_needs_a_replica_more_than_its_writes_do(
+    queue: OpenQueue, make_server: MakeServer, limited: Callable[..., str]
 ) -> None:
-    config = {} if least is None else {"min-replicas-to-write": least}
-    server = ServerSeen({"role": "master", "connected_slaves": str(replicas)}, config)
-    found_all = [finding for look in LOOKS for finding in look(server)]
-    assert [finding.level for finding in found_all if finding.name == "min-replicas-to-write"] == [found] * bool(found)
-    assert (found is Level.FIX) == ("min-replicas-to-write" in [finding.name for finding in unsound(server)])
+    without_config = limited("-config")
+    with replicated(queue, make_server):
+        with needing(queue, 1):
+            # The one that takes over has none.
+            assert (least_replicas(queue.url), least_replicas(without_config)) == (Level.WARN, Level.UNSEEN)
+            with replicated(queue, make_server):
+                wait_until(lambda: least_replicas(queue.url) is None, "two replicas in touch")
+        with needing(queue, 2):
+            wait_until(lambda: least_replicas(queue.url) is Level.FIX, "one replica in touch")
+        with needing(queue, 2, max_lag_s=0):
+            # Then it needs none.
+            assert queue.submit().accepted
+            assert (least_replicas(queue.url), least_replicas(without_config)) == (Level.WARN, Level.WARN)
+    queue.client.acl_deluser("eye")
+
+
+def test_a_replica_that_hangs_is_none_that_a_write_can_have(
+    queue: OpenQueue, make_server: MakeServer, limited: Callable[..., str]
+) -> None:
+    without_config = limited("-config")
+    with replicated(queue, make_server) as client, needing(queue, 1, max_lag_s=1):
+        replica_pid = int(client.info("server")["process_id"])
+        os.kill(replica_pid, signal.SIGSTOP)
+        try:
+            wait_until(lambda: least_replicas(queue.url) is Level.FIX, "the replica to be out of touch")
+            assert least_replicas(without_config) is Level.FIX
+            with pytest.raises(StoreUnavailable):
+                queue.submit()
+        finally:
+            os.kill(replica_pid, signal.SIGCONT)
+    queue.client.acl_deluser("eye")
 
 
 def test_another_contract_is_a_warning_and_a_broken_one_must_be_fixed(queue: OpenQueue) -> None:
