@@ -20,8 +20,12 @@ _LOST = frozenset({PinReason.UNINITIALISED.value, PinReason.CONTROL_DATA_LOST.va
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Ask for one thing: a sentence, what explains it, and the deeds; `urgent` where nothing goes on without it."""
+    """Ask for one thing: a sentence, what explains it, and the deeds; `urgent` where nothing goes on without it.
 
+    `key` stays the same as long as the same is asked, whatever its sentence counts.
+    """
+
+    key: str
     sentence: str
     more: tuple[str, ...] = ()
     offers: tuple[Offer, ...] = ()
@@ -41,12 +45,14 @@ def _asked(reading: Reading) -> Iterator[Ask]:
     held = reading.history.run if reading.history is not None and reading.history.run.held else None
     if gate.duplicates_unacknowledged:
         yield Ask(
+            "duplicates",
             f"Confirmed duplicate side effects: {gate.duplicates_unacknowledged}. Audit their keys.",
             offers=(Offer(Deed.ACKNOWLEDGE, urgent=True),),
             urgent=True,
         )
     if held is not None:
         yield Ask(
+            "held",
             f"The run is held until {clock(held.held_until_ms)}; then it rolls back, unless somebody lets it go on.",
             (f"Run {held.run_id}, held by {held.held_by}.",),
             (
@@ -61,14 +67,14 @@ def _asked(reading: Reading) -> Iterator[Ask]:
         closed = tuple(unblocks(telemetry, reading.history))
         if closed or gate.pin is not None:
             urgent = bool(closed) and gate.pin is not None
-            yield Ask(_closed_said(telemetry), closed, tuple(_ways_out(telemetry)), urgent=urgent)
+            yield Ask("closed", _closed_said(telemetry), closed, tuple(_ways_out(telemetry)), urgent=urgent)
     for beside in reading.besides:
         if (there := waits_of(beside)) is not None:
             yield _waits(beside.run.run_id, there)
     if telemetry.unknown:
-        yield Ask(f"{_jobs(telemetry.unknown)} unknown: nobody saw the end.", link="jobs")
+        yield Ask("unknown", f"{_jobs(telemetry.unknown)} unknown: nobody saw the end.", link="jobs")
     if telemetry.blocked:
-        yield Ask(f"{_jobs(telemetry.blocked)} blocked: a person decides.", link="jobs", urgent=True)
+        yield Ask("blocked", f"{_jobs(telemetry.blocked)} blocked: a person decides.", link="jobs", urgent=True)
 
 
 def _waits(run: str, waits: WaitsForPerson) -> Ask:
@@ -76,6 +82,7 @@ def _waits(run: str, waits: WaitsForPerson) -> Ask:
         Deed.APPROVE, Target(run=run, step=waits.step), f"Approve step {waits.step}", f"run {run}", urgent=True
     )
     return Ask(
+        f"waits {run}",
         f"At step {waits.step} the run waits for you: approve it once {true_at(waits.step)}.",
         (f"Run {run}: {waits.why}.",),
         (word, Offer(Deed.ABORT, Target(run=run), about=run)),

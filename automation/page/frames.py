@@ -82,7 +82,6 @@ class Frames:
         parts = self.parts(state.reading, role)
         panel = gate_panel(state.reading)
         body: dict[str, object] = {
-            "version": state.version,
             "now_ms": state.reading.telemetry.at_ms,
             "at": clock(state.reading.telemetry.at_ms),
             "build": self._templates.build,

@@ -4,7 +4,7 @@
 const QUIET_MS = 3000; // without a reading for so long, what is shown is old
 const AGAIN_MS = [500, 1000, 2000, 4000];
 const PRESSED_MS = 2000; // who presses for so long means no click
-const OWN = new Set(["open", "data-ago"]); // attributes that no reading gives: they are this page's
+const CLICK_MS = 350; // a finger's click comes so long after it was lifted, at most
 
 const live = document.getElementById("live");
 const liveText = document.getElementById("live-text");
@@ -19,8 +19,8 @@ let heardAt = 0;
 let readAt = "";
 let reconnect = null;
 let aheadMs = 0; // how far the queue's clock is ahead of this browser's
-let waiting = null; // what was read while a button was pressed: not to be shown yet
-let pressed = null; // the timer that ends the press
+let held = []; // the changes to the page that wait for the end of a press
+let pressTimer = null; // ends the press; null where nothing is pressed
 
 function show(state, text) {
   if (live.dataset.state !== state) live.dataset.state = state;
@@ -31,39 +31,54 @@ function old(isOld) {
   parts.toggleAttribute("data-old", isOld);
 }
 
+// Of one kind and, where they have an id or a key, of the same.
+function isSame(node, fresh) {
+  return node.nodeName === fresh.nodeName && node.id === fresh.id && node.dataset?.key === fresh.dataset?.key;
+}
+
+// The longest common subsequence of two lists of nodes, as pairs of the same.
+function pairs(nodes, wanted) {
+  const common = Array.from({ length: nodes.length + 1 }, () => new Array(wanted.length + 1).fill(0));
+  for (let i = nodes.length - 1; i >= 0; i -= 1) {
+    for (let j = wanted.length - 1; j >= 0; j -= 1) {
+      common[i][j] = isSame(nodes[i], wanted[j])
+        ? common[i + 1][j + 1] + 1
+        : Math.max(common[i + 1][j], common[i][j + 1]);
+    }
+  }
+  const found = new Map();
+  for (let i = 0, j = 0; i < nodes.length && j < wanted.length;) {
+    if (isSame(nodes[i], wanted[j])) found.set(wanted[j++], nodes[i++]);
+    else if (common[i + 1][j] >= common[i][j + 1]) i += 1;
+    else j += 1;
+  }
+  return found;
+}
+
 // Make a node what the fresh one is. What has not changed is left: it stays focused, selected, scrolled, opened.
 function become(node, fresh) {
   if (node.isEqualNode(fresh)) return;
   if (node.nodeType !== Node.ELEMENT_NODE) { node.data = fresh.data; return; }
   for (const name of node.getAttributeNames()) {
-    if (!fresh.hasAttribute(name) && !OWN.has(name)) node.removeAttribute(name);
+    if (!fresh.hasAttribute(name) && name !== "open") node.removeAttribute(name);
   }
   for (const name of fresh.getAttributeNames()) node.setAttribute(name, fresh.getAttribute(name));
   fill(node, fresh);
 }
 
-function isSame(node, one) {
-  return node !== null && node.nodeName === one.nodeName && node.id === one.id;
-}
-
-// What has an id is found again where others came or went before it; what has none is known by its place.
 function fill(place, fresh) {
-  let node = place.firstChild;
-  for (const one of [...fresh.childNodes]) {
-    let same = node;
-    while (one.id && same !== null && !isSame(same, one)) same = same.nextSibling;
-    if (!isSame(same, one)) { place.insertBefore(one, node); continue; }
-    while (node !== same) node = after(node);
+  const wanted = [...fresh.childNodes];
+  const nodes = [...place.childNodes];
+  const kept = pairs(nodes, wanted);
+  const stays = new Set(kept.values());
+  for (const node of nodes) if (!stays.has(node)) node.remove();
+  let next = place.firstChild;
+  for (const one of wanted) {
+    const node = kept.get(one);
+    if (node === undefined) { place.insertBefore(one, next); continue; }
+    next = node.nextSibling;
     become(node, one);
-    node = node.nextSibling;
   }
-  while (node !== null) node = after(node);
-}
-
-function after(removed) {
-  const next = removed.nextSibling;
-  removed.remove();
-  return next;
 }
 
 function swap(name, html) {
@@ -73,7 +88,7 @@ function swap(name, html) {
   fresh.innerHTML = html;
   const focused = document.activeElement;
   fill(place, fresh.content);
-  // What stands in another place now is another node.
+  // A button that was made anew elsewhere in its part has the focus of the old one.
   if (focused.id && !focused.isConnected) document.getElementById(focused.id)?.focus({ preventScroll: true });
 }
 
@@ -85,60 +100,65 @@ function sayAges() {
   }
 }
 
-function heard(event) {
+// A click is a press and a letting go at the same place, so the page does not change between the two.
+function change(how) {
+  if (pressTimer === null) how(); else held.push(how);
+}
+
+function press() {
+  endPressAfter(PRESSED_MS);
+}
+
+function lift() {
+  if (pressTimer !== null) endPressAfter(CLICK_MS);
+}
+
+function click(event) {
+  // What a link leads to is on its way, and a page that is loaded anew meanwhile would end that.
+  if (pressTimer !== null) endPressAfter(event.target.closest("a") ? PRESSED_MS : 0);
+}
+
+function endPressAfter(ms) {
+  clearTimeout(pressTimer);
+  pressTimer = setTimeout(endPress, ms);
+}
+
+function endPress() {
+  pressTimer = null;
+  const changes = held;
+  held = [];
+  for (const how of changes) how();
+}
+
+function hear(event, then) {
   const body = JSON.parse(event.data);
-  if (body.build !== document.body.dataset.build) { location.reload(); return; }
   failures = 0;
   heardAt = Date.now();
-  return body;
+  if (body.build !== document.body.dataset.build) change(() => location.reload());
+  else change(() => then(body));
 }
 
 function onReading(event) {
-  const body = heard(event);
-  if (!body) return;
-  waiting = { ...body, parts: { ...waiting?.parts, ...body.parts } };
-  if (pressed === null) showReading();
-}
-
-function showReading() {
-  if (waiting === null) return;
-  const body = waiting;
-  waiting = null;
-  for (const [name, html] of Object.entries(body.parts)) swap(name, html);
-  readAt = body.at;
-  aheadMs = body.now_ms - Date.now();
-  document.title = body.title;
-  if (said.textContent !== body.said) said.textContent = body.said;
-  unread.hidden = true;
-  old(false);
-  sayAges();
-  show("live", "Live");
-}
-
-// A click is a press and a letting go on the same node, so nothing changes between the two.
-function press() {
-  clearTimeout(pressed);
-  pressed = setTimeout(letGo, PRESSED_MS);
-}
-
-function release() {
-  clearTimeout(pressed);
-  pressed = setTimeout(letGo, 0); // the click comes first
-}
-
-function letGo() {
-  pressed = null;
-  showReading();
+  hear(event, (body) => {
+    for (const [name, html] of Object.entries(body.parts)) swap(name, html);
+    readAt = body.at;
+    aheadMs = body.now_ms - Date.now();
+    document.title = body.title;
+    if (said.textContent !== body.said) said.textContent = body.said;
+    unread.hidden = true;
+    old(false);
+    sayAges();
+    show("live", "Live");
+  });
 }
 
 function onUnread(event) {
-  const body = heard(event);
-  if (!body) return;
-  waiting = null; // the next reading holds everything
-  unreadText.textContent = `Since ${body.since}: ${body.failed}`;
-  unread.hidden = false;
-  old(true);
-  show("not-live", "Not live: the queue cannot be read");
+  hear(event, (body) => {
+    unreadText.textContent = `Since ${body.since}: ${body.failed}`;
+    unread.hidden = false;
+    old(true);
+    show("not-live", "Not live: the queue cannot be read");
+  });
 }
 
 function closeStream() {
@@ -170,7 +190,7 @@ function watchOrRest() {
 }
 
 setInterval(() => {
-  if (document.visibilityState === "hidden") return;
+  if (document.visibilityState === "hidden" || pressTimer !== null) return;
   sayAges();
   if (Date.now() - heardAt > QUIET_MS && live.dataset.state !== "still") {
     old(true);
@@ -189,6 +209,7 @@ liveText.textContent = "Opening the stream ";
 document.getElementById("again").hidden = true;
 document.addEventListener("visibilitychange", watchOrRest);
 document.addEventListener("pointerdown", press);
-document.addEventListener("pointerup", release);
-document.addEventListener("pointercancel", release);
+document.addEventListener("pointerup", lift);
+document.addEventListener("pointercancel", lift);
+document.addEventListener("click", click);
 watchOrRest();
