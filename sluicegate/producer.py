@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from sluicegate.admission import Decision
 from sluicegate.clock import Clock, SystemClock
 from sluicegate.errors import StoreUnavailable
+from sluicegate.job_ids import JobIds
 from sluicegate.store import Store
-from sluicegate.submission import Submission, build_submission, new_job_id, one_identity
+from sluicegate.submission import Submission, build_submission, one_identity
 
 MAX_BATCH = 100
 # One call must stay short: Redis does nothing else meanwhile.
@@ -42,6 +43,7 @@ class Producer:
     def __init__(self, store: Store, clock: Clock | None = None) -> None:
         self._store = store
         self._clock = clock or SystemClock()
+        self._ids = JobIds()
 
     def prepare(
         self,
@@ -57,13 +59,14 @@ class Producer:
         """Give a submission its id and key without sending it; raises UsageError where a field breaks its bound.
 
         `deadline_s` counts from the decision, `deadline_ts` is Unix time; without either it is the class's. A job's id
-        is its idempotency key; where neither is given it is random and sorts by time.
+        is its idempotency key; where neither is given it is random, and sorts after those that this producer made
+        before: `fifo` takes jobs that became ready in the same millisecond in that order.
         """
         named = one_identity(job_id, idempotency_key)
         return build_submission(
             job_class,
             payload,
-            job_id=new_job_id(self._clock.now_ms()) if named is None else named,
+            job_id=self._ids.new(self._clock.now_ms()) if named is None else named,
             cost_class=cost_class,
             deadline_s=deadline_s,
             deadline_ts=deadline_ts,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import secrets
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from sluicegate.errors import UsageError
@@ -25,10 +23,6 @@ _TAKE = {"idempotency key": "Take a name or a number of your own system."}
 # What nearly all are, told by one look; whatever else there is, `_check_token` tells what is wrong with it.
 _is_key = re.compile(rf"(?!{_RESERVED_PREFIX})[!-~]{{1,{MAX_KEY}}}").fullmatch
 _is_class = re.compile(rf"(?!{_RESERVED_PREFIX})[!-~]{{1,{MAX_CLASS}}}").fullmatch
-
-_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-_RANDOM_BITS = 80
-_TIME_BITS = 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +146,3 @@ def _milliseconds(name: str, seconds: float) -> int:
             "Leave it out to get the class's own deadline.",
         )
     return max(1, round(seconds * 1000))
-
-
-def new_job_id(now_ms: int, draw: Callable[[int], int] = secrets.randbits) -> str:
-    """Give 26 characters: 48 bits of time, then 80 random ones, in Crockford's base 32, so that ids sort by age."""
-    number = (now_ms & ((1 << _TIME_BITS) - 1)) << _RANDOM_BITS | draw(_RANDOM_BITS)
-    return "".join(_CROCKFORD[number >> shift & 31] for shift in range(125, -1, -5))

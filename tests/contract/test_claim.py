@@ -25,6 +25,14 @@ def test_the_oldest_job_comes_first_whatever_its_class(queue: OpenQueue) -> None
     assert [job.job_id for job in queue.claim(slots=4).jobs] == ids
 
 
+def test_a_batch_is_taken_in_its_order(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(max_pending=200, max_running=200)
+    batch = [queue.producer.prepare("lint-fix", "{}") for _ in range(100)]
+    decisions = queue.producer.submit_many(batch)
+    taken = [job.job_id for job in queue.claim(slots=100).jobs]
+    assert taken == [decision.job_id for decision in decisions] == [submission.job_id for submission in batch]
+
+
 def test_the_list_for_people_loses_what_was_claimed_at_its_head_or_anywhere(open_queue: OpenQueueFunction) -> None:
     queue = open_queue(dispatch="edf")
     ids = [queue.accepted(deadline_s=seconds) for seconds in (30, 31, 50, 32, 51, 33)]

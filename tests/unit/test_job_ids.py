@@ -1,0 +1,35 @@
+"""Ids of jobs that were given none: their shape, their order, and that none comes twice."""
+
+from __future__ import annotations
+
+import copy
+
+from sluicegate.job_ids import JobIds
+
+INSTANTS = (0, 1, 1_700_000_000_000, 1_700_000_000_001, 2**48 - 1)
+
+
+def test_an_id_has_its_millisecond_first() -> None:
+    ids = [JobIds().new(now_ms) for now_ms in INSTANTS]
+    assert ids == sorted(ids)
+    assert {len(job_id) for job_id in ids} == {26}
+    assert JobIds(lambda bits: 0).new(1) == "00000000010000000000000000"
+    assert JobIds(lambda bits: 2**bits - 1).new(2**48 - 1) == "7ZZZZZZZZZZZZZZZZZZZZZZZZZ"
+
+
+def test_ids_of_one_millisecond_sort_as_they_were_asked_for_and_so_do_those_of_a_clock_that_goes_back() -> None:
+    made = JobIds()
+    ids = [made.new(now_ms) for now_ms in (7, 7, 7, 6, 8, 5, *[8] * 1000)]
+    assert ids == sorted(set(ids))
+    # However high the first of them was drawn.
+    highest = JobIds(lambda bits: 2**bits - 1)
+    ids = [highest.new(now_ms) for now_ms in (7, 7, 8, 8, 2**48 - 1, 2**48 - 1)]
+    assert (ids, {len(job_id) for job_id in ids}) == (sorted(set(ids)), {26})
+
+
+def test_two_that_go_on_from_the_same_id_make_no_id_twice() -> None:
+    made = JobIds()
+    made.new(9)
+    forked = copy.copy(made)
+    ids = [one.new(8) for one in (made, forked) for _ in range(1000)]
+    assert len(set(ids)) == 2000
