@@ -66,21 +66,25 @@ class Sentinels(Sentinel):
     def discover_master(self, service_name: str) -> tuple[str, int]:
         """Give the primary's host and port from the first Sentinel that answers, which stays the first.
 
-        Raises redis-py's ConnectionError where none knows one that is up.
+        Raises redis-py's ConnectionError where none knows one that is up, and a ResponseError where each refuses to
+        answer, as one without these commands for this user does: that mends nothing by itself.
         """
-        unheard = []
+        unheard: list[redis.exceptions.RedisError] = []
         asked = tuple(self.sentinels)
         for sentinel in asked:
             try:
                 place = self._primary_by(sentinel, service_name)
-            except (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError) as error:
-                unheard.append(str(error))
+            except redis.exceptions.RedisError as error:
+                unheard.append(error)
                 continue
             if place is not None:
                 # A list of its own, and all of them: another thread may have put another in front meanwhile.
                 self.sentinels = [sentinel, *(one for one in asked if one is not sentinel)]
                 return place
-        raise MasterNotFoundError("; ".join((f"No primary found for {service_name!r}", *unheard)))
+        refused = [error for error in unheard if isinstance(error, redis.exceptions.ResponseError)]
+        if refused and len(refused) == len(asked):
+            raise refused[0]
+        raise MasterNotFoundError("; ".join((f"No primary found for {service_name!r}", *map(str, unheard))))
 
     def _primary_by(self, sentinel: redis.Redis, service_name: str) -> tuple[str, int] | None:
         untyped: Any = sentinel

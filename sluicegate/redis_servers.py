@@ -135,7 +135,7 @@ class Cluster:
     """Ask the node of a cluster that has the queue's slot (that of `key`), found by asking: any node points to it.
 
     What is known of the owner is forgotten when it does not answer; then the nodes named in the settings are asked, the
-    first that can be reached.
+    first that can be reached, and of those that say the cluster is down the next.
     """
 
     def __init__(self, first: Sequence[Place], connect: Callable[[str, int], redis.Redis], key: str) -> None:
@@ -166,13 +166,16 @@ class Cluster:
     def run_on_primaries(self, command: Callable[[redis.Redis], object], *, all_of_them: bool) -> None:
         """Call the client of every primary that has slots (see Server)."""
         with self._forgetting():
-            primaries = self._primaries(self._owner or self._reachable())
-            for place, is_own in sorted(primaries.items(), key=lambda one: not one[1]):
-                try:
-                    command(self._node(place).client)
-                except (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError):
-                    if is_own or all_of_them:
-                        raise
+            primaries = self._primaries(next(self._ways()))
+            for place in [place for place, is_own in primaries.items() if is_own]:
+                command(self._node(place).client)
+        # One that does not answer says nothing of the queue's own.
+        for place in [place for place, is_own in primaries.items() if not is_own]:
+            try:
+                command(self._node(place).client)
+            except (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError):
+                if all_of_them:
+                    raise
 
     def break_off(self) -> None:
         """End what takes too long at any node (see Server)."""
@@ -185,17 +188,26 @@ class Cluster:
             self._nodes.popitem()[1].close()
 
     def _at_owner(self, send: Callable[[_Node], T]) -> T:
-        place = self._owner or self._reachable()
         with self._forgetting():
-            for _ in range(_MOST_MOVES):
+            said: redis.exceptions.RedisError | None = None
+            for place in self._ways():
                 try:
-                    answer = send(self._node(place))
-                except redis.exceptions.MovedError as moved:
-                    place = _pointed_at(moved, place)
-                    continue
-                self._owner = place
-                return answer
-            return send(self._node(place))
+                    return self._followed(place, send)
+                except redis.exceptions.ClusterDownError as error:
+                    # It ran nothing, and others may know better: so speaks a node that was cut off, or has just joined.
+                    said = error
+            raise said or AssertionError("there is one at least, or it raises")
+
+    def _followed(self, place: Place, send: Callable[[_Node], T]) -> T:
+        for _ in range(_MOST_MOVES):
+            try:
+                answer = send(self._node(place))
+            except redis.exceptions.MovedError as moved:
+                place = _pointed_at(moved, place)
+                continue
+            self._owner = place
+            return answer
+        return send(self._node(place))
 
     @contextmanager
     def _forgetting(self) -> Iterator[None]:
@@ -208,22 +220,28 @@ class Cluster:
                 self._first = self._first[1:] + self._first[:1]
             raise
 
-    def _reachable(self) -> Place:
-        """Give the first of the nodes to begin with that takes a connection; nothing is sent to it.
+    def _ways(self) -> Iterator[Place]:
+        """Give whom to ask, one after the other: the owner as it is known, and the nodes to begin with.
 
-        It stays the first: one that is gone is not tried again at every call.
+        Of these each that takes a connection, which is then the first: one that is gone is not tried at every call.
+        Nothing is sent to them here. Raises redis-py's error where there is nobody.
         """
-        first = self._first
+        owner, first = self._owner, self._first
+        nobody = owner is None
+        if owner is not None:
+            yield owner
         for number, place in enumerate(first):
+            if place == owner:
+                continue
             try:
                 self._node(place).connections.connect()
             except (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError):
-                if number == len(first) - 1:
+                if nobody and number == len(first) - 1:
                     raise
             else:
+                nobody = False
                 self._first = first[number:] + first[:number]
-                return place
-        raise AssertionError("the last one returns or raises")
+                yield place
 
     def _node(self, place: Place) -> _Node:
         node = self._nodes.get(place)

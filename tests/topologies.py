@@ -86,7 +86,7 @@ class Watched:
 
     def __init__(self, children: Children, kind: ServerKind, *, password: str = "") -> None:
         self._children = children
-        self._kind = kind
+        self.kind = kind
         # Without the delay a replica is in step at once.
         secret = ("--requirepass", password, "--masterauth", password) if password else ()
         shared = ("--repl-diskless-sync-delay", "0", *secret)
@@ -173,7 +173,7 @@ class Watched:
         ]
         config = folder / "sentinel.conf"
         config.write_text("\n".join(lines) + "\n")
-        program = find_server(self._kind).path
+        program = find_server(self.kind).path
         self._children.start_listening(
             name, lambda _: (str(program), str(config), "--sentinel"), answers_ping, port=port
         )
@@ -184,12 +184,15 @@ class Nodes:
 
     def __init__(self, children: Children, kind: ServerKind) -> None:
         self._children = children
+        self.kind = kind
         self.names = [f"{kind}-node-{number}" for number in range(3)]
         self.ports: list[int] = []
         buses = []
         for name in self.names:
             bus = free_port()
-            options = ("--cluster-enabled", "yes", "--cluster-port", str(bus), "--cluster-node-timeout", "2000")
+            # No test waits for the nodes' judgement of each other, and none may be met by it when the machine stands
+            # still for a moment: a node that heard of no majority in time says for seconds that the cluster is down.
+            options = ("--cluster-enabled", "yes", "--cluster-port", str(bus), "--cluster-node-timeout", "60000")
             self.ports.append(start_server(children, kind, name, *options, "--cluster-require-full-coverage", "no"))
             buses.append(bus)
         self.clients: list[Any] = [redis.Redis(port=port, decode_responses=True) for port in self.ports]

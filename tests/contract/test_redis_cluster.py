@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 
 from automation.opening import Opening
 from drill.children import Children
+from drill.ports import free_port
 from drill.server import ServerKind
 from exporter.server import Exporter
 from sluicegate import functions
@@ -26,7 +28,7 @@ from sluicegate.snapshot import write_snapshot
 from sluicegate.store import Store
 from sluicegate.worker import Worker
 from tests.queues import open_with, wait_until
-from tests.topologies import Nodes
+from tests.topologies import Nodes, start_server
 
 QUEUE = "mill"
 GATE = "{mill}:control:gate"
@@ -41,6 +43,13 @@ def cluster(request: pytest.FixtureRequest, session_children: Children) -> Nodes
 def nodes(cluster: Nodes) -> Nodes:
     cluster.empty()
     return cluster
+
+
+@pytest.fixture(scope="module")
+def alone(cluster: Nodes, session_children: Children) -> int:
+    """Start one more node, which no other has met and which has no slot, and give its port."""
+    options = ("--cluster-enabled", "yes", "--cluster-port", str(free_port()), "--cluster-require-full-coverage", "no")
+    return start_server(session_children, cluster.kind, f"{cluster.kind}-alone", *options)
 
 
 def settings_of(nodes: Nodes, **changes: Any) -> Settings:
@@ -178,11 +187,11 @@ def test_a_node_that_hangs_costs_its_queue_a_bounded_wait_and_no_other_queue(sto
         with pytest.raises(StoreUnavailable):
             store.observe()
         assert time.monotonic() - began < 1.5
-        # The first named node may be the one that hangs: another is asked.
+        # The first named node may be the one that hangs: another is asked in the same call.
         fresh = Store.of(
             settings_of(nodes, queue=elsewhere, redis={"cluster_nodes": [nodes.addresses[owner], *nodes.addresses]})
         )
-        wait_until(lambda: answers(fresh), "an answer by way of another node")
+        assert submitted(fresh)
         fresh.close()
         assert submitted(other)
     finally:
@@ -197,17 +206,53 @@ def test_a_node_that_is_gone_is_passed_over_in_the_same_call(store: Store, nodes
     gone.close()
 
 
+def test_a_node_that_knows_no_other_is_passed_over_in_the_same_call(store: Store, nodes: Nodes, alone: int) -> None:
+    fresh = Store.of(settings_of(nodes, redis={"cluster_nodes": [f"127.0.0.1:{alone}", *nodes.addresses]}))
+    assert submitted(fresh)
+    fresh.close()
+    assert store.observe().ready == 1
+
+
+def test_an_owner_that_has_lost_its_slots_is_left_in_the_same_call(store: Store, nodes: Nodes, alone: int) -> None:
+    client: Any = redis.Redis(port=alone, decode_responses=True)
+    slot = nodes.slot(GATE)
+    client.execute_command("CLUSTER", "ADDSLOTS", slot)
+    both = Store.of(settings_of(nodes, redis={"cluster_nodes": [f"127.0.0.1:{alone}", *nodes.addresses]}))
+    submitted(store)
+    wait_until(lambda: serves(client), "a node that serves the slot")
+    assert both.observe().ready == 0
+
+    client.execute_command("CLUSTER", "DELSLOTS", slot)
+
+    assert submitted(both)
+    assert store.observe().ready == 2
+    both.close()
+    client.close()
+
+
+def test_where_every_node_says_that_the_cluster_is_down_the_queue_is_unavailable(nodes: Nodes, alone: int) -> None:
+    only = Store.of(settings_of(nodes, redis={"cluster_nodes": [f"127.0.0.1:{alone}"]}))
+    with pytest.raises(StoreUnavailable, match=r"cluster is down|slot not served"):
+        only.observe()
+    only.close()
+
+
 def test_another_node_that_hangs_keeps_no_queue_from_being_opened_and_no_library_half_replaced(nodes: Nodes) -> None:
-    settings = settings_of(nodes)
-    store = Store.of(settings)
-    other = (nodes.owner(GATE) + 1) % 3
+    owner = nodes.owner(GATE)
+    other = (owner + 1) % 3
+    own_first = [nodes.addresses[number] for number in (owner, other, (owner + 2) % 3)]
+    settings = settings_of(nodes, redis={"cluster_nodes": own_first})
+    store = Store.of(settings, timeout_s=2.0)
     nodes.pause(other)
     try:
         contract = settings.contract
         open_with(store, contract)
-        nodes.clients[nodes.owner(GATE)].function_flush()
+        nodes.clients[owner].function_flush()
         with pytest.raises(StoreUnavailable):
             store.replace_library("ada", "a test")
+        began = time.monotonic()
+        assert submitted(store)
+        assert time.monotonic() - began < 2.0, "the one that hangs was asked"
     finally:
         nodes.resume(other)
     assert submitted(store)
@@ -249,6 +294,14 @@ def test_one_node_s_address_alone_says_what_to_set(store: Store, nodes: Nodes) -
 def test_what_a_cluster_cannot_hold_is_refused(nodes: Nodes, changes: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         Store.of(settings_of(nodes, **changes))
+
+
+def serves(client: Any) -> bool:
+    try:
+        client.get(GATE)
+    except redis.exceptions.ClusterDownError:
+        return False
+    return True
 
 
 def answers(store: Store) -> bool:

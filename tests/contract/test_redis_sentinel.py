@@ -13,12 +13,12 @@ import pytest
 from drill.children import Children
 from drill.server import ServerKind
 from exporter.server import Exporter
-from sluicegate.errors import StoreError, StoreUnavailable
+from sluicegate.errors import StoreError, StoreRejected, StoreUnavailable
 from sluicegate.producer import Producer
 from sluicegate.settings import Settings, default_settings
 from sluicegate.store import Store
 from tests.queues import store_of, wait_until
-from tests.topologies import SERVICE, Watched
+from tests.topologies import SERVICE, Watched, start_server
 
 PASSWORD = "s3cret-of-the-queue"
 
@@ -87,6 +87,27 @@ def test_nobody_who_knows_the_service_is_a_sentence(settings: Settings) -> None:
     with pytest.raises(StoreUnavailable, match="another"):
         store.observe()
     store.close()
+
+
+def test_a_server_among_the_sentinels_that_is_none_is_passed_over(
+    settings: Settings, watched: Watched, children: Children
+) -> None:
+    plain = f"127.0.0.1:{start_server(children, watched.kind, 'plain')}"
+    with store_of(by_sentinels(settings, plain, *watched.sentinels)) as store:
+        assert submitted(store)
+    alone = Store.of(by_sentinels(settings, plain))
+    with pytest.raises(StoreRejected, match="unknown command"):
+        alone.observe()
+    alone.close()
+    # While another may know it soon, it is to be waited for.
+    with_one_that_is_gone = Store.of(by_sentinels(settings, plain, "127.0.0.1:1"))
+    with pytest.raises(StoreUnavailable, match="unknown command"):
+        with_one_that_is_gone.observe()
+    with_one_that_is_gone.close()
+
+
+def by_sentinels(settings: Settings, *sentinels: str) -> Settings:
+    return settings.model_copy(update={"redis": settings.redis.model_copy(update={"sentinels": sentinels})})
 
 
 def ready_by(reader: Store) -> int | None:

@@ -21,11 +21,14 @@ class View:
         if down:
             self._state[down] = True
         self.unheard = False
+        self.refuses = False
 
     def execute_command(self, *words: str) -> list[str] | None:
         assert words == ("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "the-queue")
         if self.unheard:
             raise redis.exceptions.TimeoutError("no answer")
+        if self.refuses:
+            raise redis.exceptions.NoPermissionError("this user has no permissions")
         return [self._named[0], str(self._named[1])] if self._named else None
 
     def sentinel_master(self, name: str) -> dict[str, Any]:
@@ -78,3 +81,14 @@ def test_who_is_unheard_or_does_not_know_the_service_is_passed_over() -> None:
     assert asked(silent, View(None), View(NEW, listed=NEW)).discover_master("the-queue") == NEW
     with pytest.raises(redis.exceptions.ConnectionError, match=r"No primary found for 'the-queue'; no answer"):
         asked(View(None), silent).discover_master("the-queue")
+
+
+def test_one_that_refuses_is_passed_over_and_where_each_refuses_that_is_the_answer() -> None:
+    refusing, silent = View(OLD), View(OLD)
+    refusing.refuses = silent.unheard = True
+    assert asked(refusing, View(NEW, listed=NEW)).discover_master("the-queue") == NEW
+    with pytest.raises(redis.exceptions.NoPermissionError):
+        asked(refusing, refusing).discover_master("the-queue")
+    for others in ((silent,), (View(None),)):
+        with pytest.raises(redis.exceptions.ConnectionError, match="this user has no permissions"):
+            asked(refusing, *others).discover_master("the-queue")
