@@ -58,6 +58,7 @@ class AsyncProducer:
         _check_bound("max_waiting", max_waiting, 1_000_000)
         self._store = store
         self._connection = store.async_connection()
+        self._turn = asyncio.Lock()
         self._producer = Producer(store, clock)
         self._max_batch = max_batch
         self._in_flight = in_flight
@@ -190,7 +191,7 @@ class AsyncProducer:
 
     async def _send(self, batch: _Batch) -> None:
         try:
-            decisions = await self._store.admit_async(self._connection, [one.words() for _, one in batch])
+            decisions = await self._store.admit_async(self._connection, [one.words() for _, one in batch], self._turn)
             for (answer, _), decision in zip(batch, decisions, strict=True):
                 if not answer.done():
                     answer.set_result(decision)

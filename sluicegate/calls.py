@@ -7,6 +7,7 @@ redis-py would retry ten times by itself, so its retries are off and both timeou
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import threading
@@ -177,8 +178,13 @@ class Calls:
             pipeline.send(packed(*call), 1)
             return flat(command, pipeline.receive(1)[0])
 
-    async def _hot_async(self, connection: AsyncConnection | None, command: str, words: Words) -> list[Any]:
-        """Do what `_hot` does without holding the event loop up; answers and failures are the same."""
+    async def _hot_async(
+        self, connection: AsyncConnection | None, command: str, words: Words, turn: asyncio.Lock | None = None
+    ) -> list[Any]:
+        """Do what `_hot` does without holding the event loop up; answers and failures are the same.
+
+        Calls that share a `turn` reach the server in the order in which they were begun.
+        """
         if self.goes_over(connection):
             try:
                 return flat(command, await connection.ask(self._call_of(command, words)))
@@ -186,7 +192,9 @@ class Calls:
                 pass  # No such function, or none for this user, or no memory: the other way knows what to do or to say.
             except redis.exceptions.RedisError as error:
                 raise translated(error) from error
-        return await asyncio.to_thread(self._hot, command, words)
+        # A connection keeps what is sent in order, and threads would not.
+        async with turn or contextlib.nullcontext():
+            return await asyncio.to_thread(self._hot, command, words)
 
     def goes_over(self, connection: AsyncConnection | None) -> TypeGuard[AsyncConnection]:
         """Say whether calls go over an event loop's connection: functions do, as long as the user may call them."""

@@ -44,10 +44,15 @@ class JobCalls(Calls):
         """Give a connection for `…_async`, which its owner closes, or None where there is no such connection."""
         return self._server.async_connection()
 
-    async def admit_async(self, connection: AsyncConnection | None, jobs: Sequence[Words]) -> tuple[Decision, ...]:
-        """Do what `admit` does without holding the event loop up; answers and failures are the same."""
+    async def admit_async(
+        self, connection: AsyncConnection | None, jobs: Sequence[Words], turn: asyncio.Lock | None = None
+    ) -> tuple[Decision, ...]:
+        """Do what `admit` does without holding the event loop up; answers and failures are the same.
+
+        Batches that share a `turn` are decided in the order in which they were asked for.
+        """
         words = [word for job in jobs for word in job]
-        return self._decided(jobs, await self._hot_async(connection, "admit", words))
+        return self._decided(jobs, await self._hot_async(connection, "admit", words, turn))
 
     def _decided(self, jobs: Sequence[Words], answer: list[Any]) -> tuple[Decision, ...]:
         self._saw(int(answer[0]))

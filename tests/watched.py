@@ -28,14 +28,16 @@ class WatchedStore(Store):
         self.go = threading.Event()
         self.go.set()
 
-    async def admit_async(self, connection: AsyncConnection | None, jobs: Sequence[Words]) -> tuple[Decision, ...]:
+    async def admit_async(
+        self, connection: AsyncConnection | None, jobs: Sequence[Words], turn: asyncio.Lock | None = None
+    ) -> tuple[Decision, ...]:
         self.batches.append([str(job[0]) for job in jobs])
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         try:
             if not self.go.is_set():
                 assert await asyncio.to_thread(self.go.wait, HELD_AT_MOST_S)
-            return await super().admit_async(connection, jobs)
+            return await super().admit_async(connection, jobs, turn)
         finally:
             self.at_once -= 1
 

@@ -15,7 +15,7 @@ from sluicegate.producer import MAX_BATCH_BYTES, Deferred
 from sluicegate.store import Store
 from sluicegate.submission import MAX_PAYLOAD_BYTES
 from tests.lossy import LossyRelay, connected
-from tests.queues import OpenQueue
+from tests.queues import OpenQueue, OpenQueueFunction
 from tests.watched import watched
 
 WITHIN_S = 10.0
@@ -67,6 +67,29 @@ def test_while_two_calls_are_on_their_way_further_callers_join_the_next_one(queu
             assert store.most_at_once == 2
 
     run(scenario)
+
+
+def test_a_batch_is_decided_in_its_order_where_calls_go_over_threads(open_queue: OpenQueueFunction) -> None:
+    queue = open_queue(max_pending=10_000)
+    queue.client.execute_command("ACL", "SETUSER", "limited", "reset", "on", ">secret", "~*", "+@all", "-fcall")
+    asked: list[str] = []
+
+    async def scenario() -> None:
+        # Of the first two calls each learns for itself that functions are forbidden.
+        store = Store.connect(queue.url.replace("redis://", "redis://limited:secret@"))
+        async with AsyncProducer(store) as producer:
+            for _ in range(10):
+                many = [producer.prepare("lint-fix", "{}") for _ in range(200)]
+                assert all(decision.accepted for decision in await producer.submit_many(many))
+                asked.extend(one.job_id for one in many)
+        store.close()
+
+    try:
+        run(scenario)
+    finally:
+        queue.client.execute_command("ACL", "DELUSER", "limited")
+    (jobs,) = (queue.client.zrange(key, 0, -1) for key in queue.client.keys("*queue:fifo:*"))
+    assert jobs == asked
 
 
 def test_its_decisions_are_those_of_the_synchronous_producer(queue: OpenQueue) -> None:

@@ -18,6 +18,7 @@ from drill.server import ServerKind
 from exporter.server import Exporter
 from sluicegate import functions
 from sluicegate.all_queues import AllQueues
+from sluicegate.async_producer import AsyncProducer
 from sluicegate.console import opened
 from sluicegate.errors import SluicegateError, StoreRejected, StoreUnavailable, UsageError
 from sluicegate.job import Call, CallKind, Job
@@ -105,6 +106,23 @@ def test_a_worker_a_producer_and_the_controller_s_calls_reach_the_queue(store: S
     leading, fence = store.lead("ada's controller")
     assert leading
     assert store.tick(fence).counters["met"] == 1
+
+
+def test_a_batch_that_is_submitted_by_an_event_loop_keeps_its_order(store: Store, nodes: Nodes) -> None:
+    asked: list[str] = []
+
+    async def submit() -> None:
+        async with AsyncProducer(store) as producer:
+            many = [producer.prepare("lint-fix", "{}") for _ in range(400)]
+            asked.extend(one.job_id for one in many)
+            await producer.submit_many(many)
+
+    asyncio.run(asyncio.wait_for(submit(), 10))
+
+    # Of those that there is room for the first, and these in their order.
+    taken = store.list_jobs("ready", 1000)
+    assert 100 < len(taken) < 400
+    assert list(taken) == asked[: len(taken)]
 
 
 def test_a_queue_is_written_down_and_put_back_whichever_node_is_asked_first(

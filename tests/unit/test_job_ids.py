@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import copy
+import secrets
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 from sluicegate.job_ids import JobIds
 
@@ -33,3 +38,35 @@ def test_two_that_go_on_from_the_same_id_make_no_id_twice() -> None:
     forked = copy.copy(made)
     ids = [one.new(8) for one in (made, forked) for _ in range(1000)]
     assert len(set(ids)) == 2000
+
+
+def test_ids_of_threads_that_ask_at_once_sort_in_each_as_it_asked_for_them() -> None:
+    def yielding(bits: int) -> int:
+        time.sleep(0)  # another thread's turn, as the kernel's random source gives it
+        return secrets.randbits(bits)
+
+    made = JobIds(yielding)
+    with ThreadPoolExecutor(4) as threads:
+        runs = list(threads.map(lambda _: [made.new(8) for _ in range(2000)], range(4)))
+    assert all(ids == sorted(ids) for ids in runs)
+    assert len({one for ids in runs for one in ids}) == 8000
+
+
+FORKED_IN_A_TURN = """
+import os
+from sluicegate import job_ids
+made = job_ids.JobIds()
+with job_ids._turn:
+    child = os.fork()
+    if child == 0:
+        made.new(1)
+        os._exit(0)
+print(os.waitpid(child, 0)[1])
+"""
+
+
+def test_a_child_process_that_is_forked_in_another_s_turn_gets_its_own() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", FORKED_IN_A_TURN], capture_output=True, text=True, timeout=20, check=True
+    )
+    assert ran.stdout == "0\n"
