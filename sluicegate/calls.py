@@ -11,10 +11,11 @@ import contextlib
 import hashlib
 import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
-from typing import Any, Self, TypeGuard, cast
+from typing import Any, Self, TypeGuard, TypeVar, cast
 
 import redis
 
@@ -34,6 +35,7 @@ from sluicegate.remedies import QUEUE_UPGRADE
 from sluicegate.settings import Settings
 
 Arguments = Mapping[str, Any]
+T = TypeVar("T")
 Words = Sequence[str | int]
 _MISSING_FUNCTION = "Function not found"
 # Calls of a reader as scripts, before it looks for its function again.
@@ -300,19 +302,32 @@ class Calls:
 
     def loaded_library(self) -> str | None:
         """Give the digest of the code that is loaded under the library's name; empty where there is none."""
-        found = self._shown("FUNCTION LIST", "LIBRARYNAME", functions.LIBRARY, "WITHCODE")
-        if not isinstance(found, list):
-            return None
-        codes = [dict(zip(one[::2], one[1::2], strict=True))["library_code"] for one in found]
-        return functions.digest_of(codes[0]) if codes else ""
+        return self._seen(library_of)
 
     def _shown(self, *words: str) -> object:
+        return self._seen(lambda client: cast("object", cast("Any", client).execute_command(*words)))
+
+    def _seen(self, look: Callable[[redis.Redis], T]) -> T | None:
+        """Look at the server itself; None for what it does not show to this user."""
         try:
-            return self._server.run(lambda client: cast("object", cast("Any", client).execute_command(*words)))
-        except redis.exceptions.ResponseError:
-            return None
+            return self._server.run_without_key(look)
         except redis.exceptions.RedisError as error:
+            is_refusal = isinstance(error, redis.exceptions.ResponseError)
+            if is_refusal and not isinstance(error, redis.exceptions.ClusterDownError):
+                return None
             raise translated(error) from error
+
+
+def library_of(client: redis.Redis) -> str | None:
+    """Give the digest of the code that this server has under the library's name, "" without any, None if unseen."""
+    try:
+        found = cast("Any", client).execute_command("FUNCTION LIST", "LIBRARYNAME", functions.LIBRARY, "WITHCODE")
+    except redis.exceptions.ResponseError:
+        return None
+    if not isinstance(found, list):
+        return None
+    codes = [dict(zip(one[::2], one[1::2], strict=True))["library_code"] for one in found]
+    return functions.digest_of(codes[0]) if codes else ""
 
 
 def _server(access: Access, queue: str) -> Server:
@@ -324,8 +339,13 @@ def _server(access: Access, queue: str) -> Server:
                 "Give the queue another name with the setting `queue` or --queue NAME.",
             )
         redis_clients.check(access)
+        # All nodes together get the time of one connection: one that hangs must not use it up.
+        share_s = access.connect_timeout_s / len(nodes)
         return Cluster(
-            [host_and_port(one) for one in nodes], partial(redis_clients.node, access), Keys.for_queue(queue)(keys.GATE)
+            [host_and_port(one) for one in nodes],
+            partial(redis_clients.node, access),
+            partial(redis_clients.node, replace(access, connect_timeout_s=share_s, timeout_s=share_s)),
+            Keys.for_queue(queue)(keys.GATE),
         )
     if access.settings.sentinels:
         client, sentinels = redis_clients.primary_by_sentinels(access)

@@ -138,10 +138,6 @@ class Connections:
         self._wires[connection] = wire = Wire(connection)
         return wire
 
-    def connect(self) -> None:
-        """Have a connection ready without sending a command; raises redis-py's errors where there can be none."""
-        self._give_back(self._connected())
-
     def _connected(self) -> Connection:
         connection = self._take()
         try:

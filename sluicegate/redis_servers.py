@@ -6,8 +6,8 @@ the node points; whatever got no answer is the caller's to repeat.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol, TypeVar, cast
 
 import redis
@@ -53,12 +53,16 @@ class Server(Protocol):
         """Give a connection of an event loop's own, or None where there is no such connection."""
 
     def run(self, command: Callable[[redis.Redis], T]) -> T:
-        """Call redis-py's client of that server; raises redis-py's errors."""
+        """Call redis-py's client of that server with a command that names a key of the queue; raises its errors."""
 
-    def run_on_primaries(self, command: Callable[[redis.Redis], object], *, all_of_them: bool) -> None:
+    def run_without_key(self, command: Callable[[redis.Redis], T]) -> T:
+        """Do what `run` does with a command that names no key: another node would take it for its own."""
+
+    def run_on_primaries(self, command: Callable[[redis.Redis], T], *, all_of_them: bool) -> Mapping[str, T | None]:
         """Call redis-py's client of every server that may hold the queue now or after a move, its own first.
 
-        Without `all_of_them` one that can't be reached is passed over, unless it is the queue's own.
+        Gives what each came to by host and port. Without `all_of_them` one that can't be reached is passed over, with
+        None, unless it is the queue's own.
         """
 
     def break_off(self) -> None:
@@ -103,9 +107,13 @@ class OneServer:
         """Call the client (see Server)."""
         return command(self._client)
 
-    def run_on_primaries(self, command: Callable[[redis.Redis], object], *, all_of_them: bool) -> None:
+    def run_without_key(self, command: Callable[[redis.Redis], T]) -> T:
+        """Call the client (see Server)."""
+        return command(self._client)
+
+    def run_on_primaries(self, command: Callable[[redis.Redis], T], *, all_of_them: bool) -> Mapping[str, T]:
         """Call the client: there is one primary."""
-        command(self._client)
+        return {"": command(self._client)}
 
     def break_off(self) -> None:
         """End what takes too long (see Server)."""
@@ -138,10 +146,18 @@ class Cluster:
     first that can be reached, and of those that say the cluster is down the next.
     """
 
-    def __init__(self, first: Sequence[Place], connect: Callable[[str, int], redis.Redis], key: str) -> None:
+    def __init__(
+        self,
+        first: Sequence[Place],
+        connect: Callable[[str, int], redis.Redis],
+        knock: Callable[[str, int], redis.Redis],
+        key: str,
+    ) -> None:
+        """Take how a node's client is made, and one of less patience that only asks whether a node answers."""
         self._slot = key_slot(key.encode())
         self._first = tuple(first)
         self._connect = connect
+        self._knocks = {place: Connections(knock(*place), keeps=True) for place in first}
         self._nodes: dict[Place, _Node] = {}
         self._owner: Place | None = None
 
@@ -154,7 +170,8 @@ class Cluster:
 
     def pipeline(self) -> Pipeline:
         """Give one to the owner as the last answer showed it (see Server)."""
-        return self._at_owner(lambda node: node.connections.pipeline())
+        with self._forgetting():
+            return self._node(next(self._ways())).connections.pipeline()
 
     def async_connection(self) -> None:
         """Give none, for the same reason."""
@@ -163,19 +180,29 @@ class Cluster:
         """Call the owner's client (see Server)."""
         return self._at_owner(lambda node: command(node.client))
 
-    def run_on_primaries(self, command: Callable[[redis.Redis], object], *, all_of_them: bool) -> None:
-        """Call the client of every primary that has slots (see Server)."""
+    def run_without_key(self, command: Callable[[redis.Redis], T]) -> T:
+        """Call the client of the owner that the last answer showed, or of the one that the nodes name (see Server)."""
         with self._forgetting():
-            primaries = self._primaries(next(self._ways()))
-            for place in [place for place, is_own in primaries.items() if is_own]:
-                command(self._node(place).client)
+            place = self._owner or next(place for place, is_own in self._primaries().items() if is_own)
+            self._owner = place
+            return command(self._node(place).client)
+
+    def run_on_primaries(self, command: Callable[[redis.Redis], T], *, all_of_them: bool) -> Mapping[str, T | None]:
+        """Call the client of every primary that has slots (see Server)."""
+        came_to: dict[str, T | None] = {}
+        with self._forgetting():
+            primaries = self._primaries()
+            for host, port in (place for place, is_own in primaries.items() if is_own):
+                came_to[f"{host}:{port}"] = command(self._node((host, port)).client)
         # One that does not answer says nothing of the queue's own.
-        for place in [place for place, is_own in primaries.items() if not is_own]:
+        for host, port in (place for place, is_own in primaries.items() if not is_own):
             try:
-                command(self._node(place).client)
+                came_to[f"{host}:{port}"] = command(self._node((host, port)).client)
             except (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError):
                 if all_of_them:
                     raise
+                came_to[f"{host}:{port}"] = None
+        return came_to
 
     def break_off(self) -> None:
         """End what takes too long at any node (see Server)."""
@@ -184,6 +211,8 @@ class Cluster:
 
     def close(self) -> None:
         """Close every connection; safe twice."""
+        for one in self._knocks.values():
+            one.close()
         while self._nodes:
             self._nodes.popitem()[1].close()
 
@@ -223,8 +252,8 @@ class Cluster:
     def _ways(self) -> Iterator[Place]:
         """Give whom to ask, one after the other: the owner as it is known, and the nodes to begin with.
 
-        Of these each that takes a connection, which is then the first: one that is gone is not tried at every call.
-        Nothing is sent to them here. Raises redis-py's error where there is nobody.
+        Of these each that answers, which is then the first: one that is gone is not tried at every call. Raises
+        redis-py's error where there is nobody.
         """
         owner, first = self._owner, self._first
         nobody = owner is None
@@ -234,7 +263,7 @@ class Cluster:
             if place == owner:
                 continue
             try:
-                self._node(place).connections.connect()
+                self._knock(place)
             except (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError):
                 if nobody and number == len(first) - 1:
                     raise
@@ -243,6 +272,11 @@ class Cluster:
                 self._first = first[number:] + first[:number]
                 yield place
 
+    def _knock(self, place: Place) -> None:
+        """Find out whether a node answers; raises redis-py's error where it does not."""
+        with suppress(redis.exceptions.ResponseError):  # "Not you" is an answer.
+            self._knocks[place].ask(("PING",), None)
+
     def _node(self, place: Place) -> _Node:
         node = self._nodes.get(place)
         if node is None:
@@ -250,13 +284,19 @@ class Cluster:
             node = self._nodes.setdefault(place, _Node(self._connect(*place)))
         return node
 
-    def _primaries(self, place: Place) -> dict[Place, bool]:
-        """Ask a node for all primaries with slots, and whether the queue's is among them."""
-        primaries: dict[Place, bool] = {}
-        for row in cast("list[list[Any]]", self._node(place).connections.ask(("CLUSTER", "SLOTS"), None)):
-            found = (_text(row[2][0]) or place[0], int(row[2][1]))
-            primaries[found] = primaries.get(found, False) or int(row[0]) <= self._slot <= int(row[1])
-        return primaries
+    def _primaries(self) -> dict[Place, bool]:
+        """Ask for all primaries with slots, and whether the queue's is among them: the first that knows whose that is.
+
+        Raises redis-py's ClusterDownError where nobody knows.
+        """
+        for place in self._ways():
+            primaries: dict[Place, bool] = {}
+            for row in cast("list[list[Any]]", self._node(place).connections.ask(("CLUSTER", "SLOTS"), None)):
+                found = (_text(row[2][0]) or place[0], int(row[2][1]))
+                primaries[found] = primaries.get(found, False) or int(row[0]) <= self._slot <= int(row[1])
+            if any(primaries.values()):
+                return primaries
+        raise redis.exceptions.ClusterDownError("no node that answers knows who has the queue's slot")
 
 
 def _pointed_at(moved: redis.exceptions.MovedError, asked: Place) -> Place:

@@ -76,7 +76,9 @@ def losses(seen: ServerSeen) -> tuple[Loss, ...]:
     else:
         server = host = "everything" if saves is not None else "everything since the last save, if there is one"
     replicas = seen.value("connected_slaves")
-    moved = "nothing moves" if replicas in ("0", None) else "what the replica had not received yet"
+    moved = "nothing moves" if replicas == "0" else "what the replica had not received yet"
+    if replicas is None:
+        moved = "not known: replicas are not shown to this user"
     return (
         Loss("a client crashes", "nothing"),
         Loss("the server process is killed", server),
@@ -170,12 +172,17 @@ def _connected(seen: ServerSeen) -> int:
 
 def _replicas(seen: ServerSeen) -> Iterator[Finding]:
     """Judge whether a write has the replicas that it needs, now and once one of them has taken over."""
-    if seen.value("role") != "master":
+    least = (seen.config or {}).get(_LEAST_REPLICAS)
+    role = seen.value("role")
+    if role is None:
+        said = f"{_LEAST_REPLICAS} is {least or 'not shown'}; which replicas are in touch is not shown."
+        yield Finding(Level.UNSEEN, _LEAST_REPLICAS, said, _ASK)
+    if role != "master":
         return
     # Shown where the rule is on; a replica that lags for too long is not among them.
     in_touch = seen.value("min_slaves_good_slaves")
     if in_touch is not None:
-        yield from _least(int(in_touch), (seen.config or {}).get(_LEAST_REPLICAS))
+        yield from _least(int(in_touch), _connected(seen), least)
     elif _connected(seen):
         yield Finding(
             Level.WARN,
@@ -185,7 +192,7 @@ def _replicas(seen: ServerSeen) -> Iterator[Finding]:
         )
 
 
-def _least(in_touch: int, shown: str | None) -> Iterator[Finding]:
+def _least(in_touch: int, connected: int, shown: str | None) -> Iterator[Finding]:
     least = int(shown) if shown is not None else 1  # or more, as the rule is on
     said = f"{_LEAST_REPLICAS} is {shown or 'not shown'}; replicas in touch: {in_touch}."
     if in_touch < least:
@@ -195,7 +202,8 @@ def _least(in_touch: int, shown: str | None) -> Iterator[Finding]:
         yield Finding(Level.UNSEEN, _LEAST_REPLICAS, said, _ASK)
     elif in_touch == least:
         left = "The one that takes over will have one fewer, and refuse every write until the old primary is back."
-        yield Finding(Level.WARN, _LEAST_REPLICAS, f"{said} {left}", "Add a replica.")
+        hint = "Add a replica." if in_touch == connected else "Bring the replicas back that are not in touch."
+        yield Finding(Level.WARN, _LEAST_REPLICAS, f"{said} {left}", f"{hint} Replicas of a replica are not seen here.")
 
 
 LOOKS: tuple[Callable[[ServerSeen], Iterator[Finding]], ...] = (_persistence, _saves, _memory, _replication, _replicas)

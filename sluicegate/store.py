@@ -11,7 +11,7 @@ import redis
 
 from sluicegate import functions, keys, observed, replies
 from sluicegate.async_connection import AsyncConnection, ErrorAnswer
-from sluicegate.calls import Words, flat
+from sluicegate.calls import Words, flat, library_of
 from sluicegate.errors import StoreRejected
 from sluicegate.gate_events import Answer
 from sluicegate.job_calls import JobCalls
@@ -158,21 +158,43 @@ class Store(JobCalls, RunCalls, SnapshotCalls):
             return None
         return tuple(str(dict(zip(one[::2], one[1::2], strict=True))["library_name"]) for one in found)
 
+    def libraries_elsewhere(self) -> Mapping[str, str | None] | None:
+        """Give, by host and port, what `loaded_library` is on every primary; None for one that did not answer.
+
+        Where the settings name no cluster's nodes there is one, without its place.
+        """
+        try:
+            return self._server.run_on_primaries(library_of, all_of_them=False)
+        except redis.exceptions.NoPermissionError:
+            return None
+        except redis.exceptions.RedisError as error:
+            raise translated(error) from error
+
     def replace_library(self, actor: str, reason: str) -> tuple[str, str, bool]:
-        """Put this version's code in the place of what the server has under the same name.
+        """Put this version's code in the place of what each server has under the same name; raises after a half of it.
 
         Every queue of the server runs the new code. Gives both digests, and whether this queue's gate log has all that
         was done: a queue that is not open has none.
         """
-        was, now = self.loaded_library() or "none", functions.digest_of(functions.library())
-        noted = True
-        if was != now:
-            try:
-                self._server.run_on_primaries(
-                    lambda client: client.function_load(functions.library(), replace=True), all_of_them=True
-                )
-            except redis.exceptions.RedisError as error:
-                raise translated(error) from error
-            body = self._call("library_replaced", {"was": was, "now": now, "actor": actor, "reason": reason})
-            noted = body["answer"] == Answer.MOVED
-        return was, now, noted
+        now = functions.digest_of(functions.library())
+        replaced: set[str] = set()
+
+        def replace(client: redis.Redis) -> None:
+            was = library_of(client)
+            if was != now:
+                client.function_load(functions.library(), replace=True)
+                replaced.add(was or "none")
+
+        try:
+            self._server.run_on_primaries(replace, all_of_them=True)
+        except redis.exceptions.RedisError as error:
+            self._note_replaced(replaced, now, actor, reason)
+            raise translated(error) from error
+        return ", ".join(sorted(replaced)) or now, now, self._note_replaced(replaced, now, actor, reason)
+
+    def _note_replaced(self, replaced: set[str], now: str, actor: str, reason: str) -> bool:
+        if not replaced:
+            return True
+        was = ", ".join(sorted(replaced))
+        body = self._call("library_replaced", {"was": was, "now": now, "actor": actor, "reason": reason})
+        return bool(body["answer"] == Answer.MOVED)

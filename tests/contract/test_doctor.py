@@ -145,10 +145,15 @@ def test_without_config_it_says_what_it_can_not_see(queue: OpenQueue, limited: C
 def test_without_info_and_functions_too(queue: OpenQueue, limited: Callable[..., str]) -> None:
     seen = seen_on(limited("-config", "-info", "-function"))
     assert (seen.info, seen.config, seen.libraries) == (None, None, None)
-    wanted = dict.fromkeys(("appendonly", "save", "maxmemory-policy", "role"), Level.UNSEEN)
+    wanted = dict.fromkeys(("appendonly", "save", "maxmemory-policy", "role", "min-replicas-to-write"), Level.UNSEEN)
     assert {name: level(seen, name) for name in wanted} == wanted
     assert level(seen, "library") is Level.NOTE
     assert losses(seen)[1].lost == "not known: persistence is not shown to this user"
+    assert losses(seen)[-1].lost == "not known: replicas are not shown to this user"
+    # The rule without the replicas says no more.
+    with needing(queue, 3):
+        (rule,) = (one for one in examine(seen_on(limited("-info"))) if one.name == "min-replicas-to-write")
+    assert (rule.level, "min-replicas-to-write is 3" in rule.said) == (Level.UNSEEN, True)
     queue.client.acl_deluser("eye")
 
 
@@ -180,6 +185,23 @@ def needing(queue: OpenQueue, least: int, max_lag_s: int = 10) -> Iterator[None]
         queue.client.config_set("min-replicas-max-lag", 10)
 
 
+@contextmanager
+def out_of_touch(queue: OpenQueue, replica: redis.Redis) -> Iterator[None]:
+    """Let a replica hang, and count as out of touch a second later."""
+    queue.client.config_set("min-replicas-max-lag", 1)
+    pid = int(replica.info("server")["process_id"])
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def hint_on_replicas(url: str) -> str:
+    (hint,) = (finding.hint for finding in examine(seen_on(url)) if finding.name == "min-replicas-to-write")
+    return hint
+
+
 def least_replicas(url: str) -> Level | None:
     return level(seen_on(url), "min-replicas-to-write")
 
@@ -201,8 +223,12 @@ def test_a_primary_needs_a_replica_more_than_its_writes_do(
         with needing(queue, 1):
             # The one that takes over has none.
             assert (least_replicas(queue.url), least_replicas(without_config)) == (Level.WARN, Level.UNSEEN)
-            with replicated(queue, make_server):
+            assert hint_on_replicas(queue.url).startswith("Add a replica.")
+            with replicated(queue, make_server) as second:
                 wait_until(lambda: least_replicas(queue.url) is None, "two replicas in touch")
+                with out_of_touch(queue, second):
+                    wait_until(lambda: least_replicas(queue.url) is Level.WARN, "one replica in touch")
+                    assert hint_on_replicas(queue.url).startswith("Bring the replicas back")
         with needing(queue, 2):
             wait_until(lambda: least_replicas(queue.url) is Level.FIX, "one replica in touch")
         with needing(queue, 2, max_lag_s=0):
@@ -216,16 +242,11 @@ def test_a_replica_that_hangs_is_none_that_a_write_can_have(
     queue: OpenQueue, make_server: MakeServer, limited: Callable[..., str]
 ) -> None:
     without_config = limited("-config")
-    with replicated(queue, make_server) as client, needing(queue, 1, max_lag_s=1):
-        replica_pid = int(client.info("server")["process_id"])
-        os.kill(replica_pid, signal.SIGSTOP)
-        try:
-            wait_until(lambda: least_replicas(queue.url) is Level.FIX, "the replica to be out of touch")
-            assert least_replicas(without_config) is Level.FIX
-            with pytest.raises(StoreUnavailable):
-                queue.submit()
-        finally:
-            os.kill(replica_pid, signal.SIGCONT)
+    with replicated(queue, make_server) as client, needing(queue, 1), out_of_touch(queue, client):
+        wait_until(lambda: least_replicas(queue.url) is Level.FIX, "the replica to be out of touch")
+        assert least_replicas(without_config) is Level.FIX
+        with pytest.raises(StoreUnavailable):
+            queue.submit()
     queue.client.acl_deluser("eye")
 
 
@@ -285,7 +306,11 @@ def test_a_cluster_needs_a_queue_with_a_name(queue: OpenQueue) -> None:
     clustered = replace(seen, info={**(seen.info or {}), "cluster_enabled": "1"})
     assert level(seen, "cluster") is None
     assert level(clustered, "cluster") is Level.FIX
-    assert level(replace(clustered, queue="mail"), "cluster") is Level.NOTE
+    # A plain address shows one node of it; which primaries there are may not be shown at all.
+    named = replace(clustered, queue="mail")
+    assert level(named, "cluster") is Level.WARN
+    assert level(replace(named, elsewhere=None), "cluster") is Level.UNSEEN
+    assert level(replace(named, elsewhere={"10.0.0.1:6379": seen.own_code}), "cluster") is Level.NOTE
 
 
 def test_no_server_is_one_sentence(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

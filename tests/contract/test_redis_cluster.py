@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import socket
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +20,18 @@ from drill.ports import free_port
 from drill.server import ServerKind
 from exporter.server import Exporter
 from sluicegate import functions
+from sluicegate.__main__ import dispatch
 from sluicegate.all_queues import AllQueues
 from sluicegate.async_producer import AsyncProducer
+from sluicegate.calls import library_of
+from sluicegate.cli_doctor import look
 from sluicegate.console import opened
+from sluicegate.doctor import examine
 from sluicegate.errors import SluicegateError, StoreRejected, StoreUnavailable, UsageError
 from sluicegate.job import Call, CallKind, Job
 from sluicegate.producer import Producer
 from sluicegate.restore import Wish, restore
+from sluicegate.server_findings import Level
 from sluicegate.settings import Settings, WorkerSettings, default_settings
 from sluicegate.snapshot import write_snapshot
 from sluicegate.store import Store
@@ -33,6 +41,7 @@ from tests.topologies import Nodes, start_server
 
 QUEUE = "mill"
 GATE = "{mill}:control:gate"
+NEW, WITHOUT = functions.digest_of(functions.library()), "none"
 
 
 @pytest.fixture(scope="module", params=[ServerKind.REDIS, ServerKind.VALKEY], ids=str)
@@ -274,8 +283,69 @@ def test_another_node_that_hangs_keeps_no_queue_from_being_opened_and_no_library
     finally:
         nodes.resume(other)
     assert submitted(store)
-    assert store.replace_library("ada", "a test")
+    assert [code(client) for client in nodes.clients].count(NEW) == 2
+    # The node that did not answer counts once the person asks again.
+    assert store.replace_library("ada", "again")[:2] == (WITHOUT, NEW)
+    assert [code(client) for client in nodes.clients] == [NEW] * 3
+    assert store.replace_library("ada", "a third time")[:2] == (NEW, NEW)
+    assert [entry.note for entry in store.gate_log() if entry.reason == "library_replaced"] == [
+        f"{WITHOUT} -> {NEW}: again",
+        f"{WITHOUT} -> {NEW}: a test",
+    ]
     store.close()
+
+
+def test_an_upgrade_reaches_every_primary_whichever_node_is_named_first(
+    store: Store, nodes: Nodes, alone: int, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    owner = nodes.owner(GATE)
+    others = [nodes.addresses[number] for number in range(3) if number != owner]
+    older = functions.library() + "\n-- an older version\n"
+    for first in (f"127.0.0.1:{alone}", others[0], nodes.addresses[owner]):
+        for client in nodes.clients:
+            client.function_load(older, replace=True)
+        nodes.clients[nodes.addresses.index(others[0])].function_load(functions.library(), replace=True)
+        settings = settings_of(nodes, redis={"cluster_nodes": [first, *others, nodes.addresses[owner]]})
+        file = tmp_path / "sluicegate.yaml"
+        file.write_text(json.dumps(settings.model_dump(mode="json")))
+        assert dispatch(["queue", "doctor", "--settings", str(file)]) == 1
+        has_other = f"Primaries of this cluster have other code in the library: {nodes.addresses[owner]}, {others[1]}."
+        assert has_other in capsys.readouterr().out
+
+        words = ["queue", "upgrade", "--as", "ann", "--reason", "roll-out", "--settings", str(file)]
+        assert dispatch(words) == 0
+        assert f"is {NEW} now; it was {functions.digest_of(older)}." in capsys.readouterr().out
+        assert [code(client) for client in nodes.clients] == [NEW] * 3
+        assert dispatch(words) == 0
+        assert f"was {NEW} already." in capsys.readouterr().out
+        dispatch(["queue", "doctor", "--settings", str(file)])
+        assert "the function library is loaded on every primary" in capsys.readouterr().out
+
+
+def test_doctor_names_the_primaries_that_lack_the_library_or_do_not_answer(store: Store, nodes: Nodes) -> None:
+    hanging, without = ((nodes.owner(GATE) + 1) % 3, (nodes.owner(GATE) + 2) % 3)
+    nodes.clients[without].function_flush()
+    nodes.pause(hanging)
+    try:
+        seen = look(store, settings_of(nodes), own_file=False)
+    finally:
+        nodes.resume(hanging)
+    said = {finding.level: finding.said for finding in examine(seen) if finding.name == "cluster"}
+    assert set(said) == {Level.WARN, Level.UNSEEN}
+    assert nodes.addresses[without] in said[Level.WARN]
+    assert nodes.addresses[hanging] in said[Level.UNSEEN]
+
+
+def test_nodes_that_all_hang_cost_a_call_the_time_of_one_connection(nodes: Nodes) -> None:
+    with ExitStack() as stack:
+        hanging = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(6)]
+        places = [f"127.0.0.1:{one.getsockname()[1]}" for one in hanging]
+        lost = Store.of(settings_of(nodes, redis={"cluster_nodes": places}))
+        began = time.monotonic()
+        with pytest.raises(StoreUnavailable):
+            lost.observe(0.5)
+        assert time.monotonic() - began < 3.0, "each was waited for as long as the queue's own server"
+        lost.close()
 
 
 def test_the_exporter_reads_a_queue_in_a_cluster(store: Store, nodes: Nodes) -> None:
@@ -312,6 +382,10 @@ def test_one_node_s_address_alone_says_what_to_set(store: Store, nodes: Nodes) -
 def test_what_a_cluster_cannot_hold_is_refused(nodes: Nodes, changes: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         Store.of(settings_of(nodes, **changes))
+
+
+def code(client: Any) -> str:
+    return library_of(client) or WITHOUT
 
 
 def serves(client: Any) -> bool:
