@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from tests.automation_parts import ON_BOTH, Parts
 from tests.browsing import browser
@@ -127,7 +127,7 @@ def test_what_came_while_a_button_was_pressed_is_shown_after_it(redis_url: str, 
             await page.evaluate(SECOND_READING)
             await expect(page.locator(".state")).to_have_text("admit")
             await page.mouse.up()
-            await page.clock.run_for(1)
+            await page.clock.run_for(350)
             assert await page.locator(".state").inner_text() == "reject_new"
 
     asyncio.run(scenario())
@@ -152,6 +152,111 @@ def test_a_press_that_makes_no_click_does_not_keep_the_page_old(redis_url: str, 
     asyncio.run(scenario())
 
 
+def test_a_press_that_became_a_scroll_keeps_nothing_waiting(redis_url: str, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with live(redis_url, tmp_path, is_still=True) as (_, page):
+            await press(page, "#gate-title")
+            await page.evaluate(PUSH_DOWN)
+            await page.evaluate("document.dispatchEvent(new PointerEvent('pointercancel'))")
+            await page.clock.run_for(1)
+            assert await page.locator("#pushed").count() == 1
+
+    asyncio.run(scenario())
+
+
+def test_however_often_somebody_presses_a_change_waits_for_two_seconds_at_most(redis_url: str, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with live(redis_url, tmp_path, is_still=True) as (_, page):
+            await press(page, "#gate-title")
+            await page.evaluate(PUSH_DOWN)
+            for _ in range(6):
+                await page.mouse.up()
+                await page.clock.run_for(300)
+                assert await page.locator("#pushed").count() == 0
+                await page.mouse.down()
+            await page.clock.run_for(201)
+            assert await page.locator("#pushed").count() == 1
+
+    asyncio.run(scenario())
+
+
+def test_a_page_that_is_pressed_again_and_again_says_that_it_has_fallen_silent(redis_url: str, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with live(redis_url, tmp_path, is_still=True) as (_, page):
+            await page.evaluate("source.close()")
+            await page.mouse.move(*await middle(page, "#gate-title"))
+            for _ in range(19):
+                await page.mouse.down()
+                await page.mouse.up()
+                await page.clock.run_for(300)
+            assert await page.locator("#live").get_attribute("data-state") == "not-live"
+            assert await page.title() == "not live · default"
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("way", ["key", "mouse"])
+def test_what_was_asked_for_comes_though_its_answer_is_slow_and_the_page_is_of_another_build(
+    redis_url: str, tmp_path: Path, way: str
+) -> None:
+    async def scenario() -> None:
+        async with live(redis_url, tmp_path) as (_, page):
+
+            async def slow(route: Route) -> None:
+                await asyncio.sleep(4)
+                await route.continue_()
+
+            await page.route("**/do/**", slow)
+            # Later than a press holds the page, and while the answer is on its way.
+            await page.evaluate(f"setTimeout(() => {{ {ANOTHER_BUILD}; }}, 3000)")
+            if way == "key":
+                await page.locator("#do-drain").press("Enter", no_wait_after=True)
+            else:
+                await page.locator("#do-drain").click(no_wait_after=True)
+            await is_asked_to_confirm(page)
+
+    asyncio.run(scenario())
+
+
+def test_a_clock_that_is_put_back_makes_no_old_page_live(redis_url: str, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with live(redis_url, tmp_path, is_still=True) as (_, page):
+            await page.evaluate("source.close(); const was = Date.now; Date.now = () => was() - 3600_000")
+            await page.clock.run_for(4000)
+            assert await page.locator("#live").get_attribute("data-state") == "not-live"
+
+    asyncio.run(scenario())
+
+
+def test_a_tab_that_rests_says_so_and_is_old_until_it_has_heard_again(redis_url: str, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with live(redis_url, tmp_path) as (_, page):
+            assert await page.title() == "admit · default"
+            await page.route("**/live", lambda _: None)  # nothing answers it
+            await look(page, "hidden")
+            assert await page.title() == "at rest · default"
+            await look(page, "visible")
+            assert await page.locator("#live").get_attribute("data-state") == "opening"
+            assert await page.locator("#parts").get_attribute("data-old") is not None
+            await page.unroute("**/live")
+            await expect(page.locator("#live")).to_have_attribute("data-state", "live", timeout=15_000)
+            assert await page.title() == "admit · default"
+            assert await page.locator("#parts").get_attribute("data-old") is None
+
+    asyncio.run(scenario())
+
+
+async def look(page: Page, state: str) -> None:
+    """Look away from the tab, or at it again, as the browser tells the page."""
+    await page.evaluate(
+        """(state) => {
+          Object.defineProperty(document, "visibilityState", { value: state, configurable: true });
+          document.dispatchEvent(new Event("visibilitychange"));
+        }""",
+        state,
+    )
+
+
 def test_a_reading_that_waited_is_not_shown_as_new_once_the_queue_is_gone(redis_url: str, tmp_path: Path) -> None:
     async def scenario() -> None:
         async with live(redis_url, tmp_path, is_still=True) as (_, page):
@@ -159,7 +264,7 @@ def test_a_reading_that_waited_is_not_shown_as_new_once_the_queue_is_gone(redis_
             await page.evaluate(SECOND_READING)
             await page.evaluate(f"source.close(); {UNREAD}")
             await page.mouse.up()
-            await page.clock.run_for(1)
+            await page.clock.run_for(350)
             await expect(page.locator("#live")).to_have_attribute("data-state", "not-live")
             await expect(page.locator("#unread-text")).to_contain_text("Connection refused")
 

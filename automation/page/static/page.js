@@ -3,8 +3,9 @@
 
 const QUIET_MS = 3000; // without a reading for so long, what is shown is old
 const AGAIN_MS = [500, 1000, 2000, 4000];
-const PRESSED_MS = 2000; // who presses for so long means no click
-const CLICK_MS = 350; // a finger's click comes so long after it was lifted, at most
+const PRESSED_MS = 2000; // who presses for so long means no click, and no change waits for longer
+const CLICK_MS = 350; // a finger's click comes so long after it was lifted, at most, and what it leads to soon after it
+const LEAVING_MS = 30000; // so long the answer may take to what the person asked for
 
 const live = document.getElementById("live");
 const liveText = document.getElementById("live-text");
@@ -15,12 +16,15 @@ const parts = document.getElementById("parts");
 
 let source = null;
 let failures = 0;
-let heardAt = 0;
+let heardAt = 0; // by the clock, which may be put back,
+let heardMs = 0; // and by the time since the page was opened, which may stand still while the machine sleeps
 let readAt = "";
 let reconnect = null;
 let aheadMs = 0; // how far the queue's clock is ahead of this browser's
-let held = []; // the changes to the page that wait for the end of a press
+let held = []; // the changes to the page that wait for the end of a press,
+let heldSince = 0; // the first of them since
 let pressTimer = null; // ends the press; null where nothing is pressed
+let leavingUntil = 0; // the person has asked for another page, which is on its way
 
 function show(state, text) {
   if (live.dataset.state !== state) live.dataset.state = state;
@@ -29,6 +33,26 @@ function show(state, text) {
 
 function old(isOld) {
   parts.toggleAttribute("data-old", isOld);
+}
+
+function entitle(state) {
+  document.title = `${state} · ${document.body.dataset.queue}`;
+}
+
+function hearNow() {
+  heardAt = Date.now();
+  heardMs = performance.now();
+}
+
+function silentMs() {
+  return Math.max(Date.now() - heardAt, performance.now() - heardMs);
+}
+
+function saySilent() {
+  if (silentMs() <= QUIET_MS) return;
+  old(true);
+  entitle("not live");
+  show("not-live", `Not live${readAt ? ` since ${readAt}` : ""}: what is shown is old, it is tried again`);
 }
 
 // Of one kind and, where they have an id or a key, of the same.
@@ -102,25 +126,15 @@ function sayAges() {
 
 // A click is a press and a letting go at the same place, so the page does not change between the two.
 function change(how) {
-  if (pressTimer === null) how(); else held.push(how);
-}
-
-function press() {
-  endPressAfter(PRESSED_MS);
-}
-
-function lift() {
-  if (pressTimer !== null) endPressAfter(CLICK_MS);
-}
-
-function click(event) {
-  // What a link leads to is on its way, and a page that is loaded anew meanwhile would end that.
-  if (pressTimer !== null) endPressAfter(event.target.closest("a") ? PRESSED_MS : 0);
+  if (pressTimer === null) { how(); return; }
+  if (held.length === 0) heldSince = performance.now();
+  held.push(how);
 }
 
 function endPressAfter(ms) {
+  const leftMs = held.length === 0 ? ms : heldSince + PRESSED_MS - performance.now();
   clearTimeout(pressTimer);
-  pressTimer = setTimeout(endPress, ms);
+  pressTimer = setTimeout(endPress, Math.max(0, Math.min(ms, leftMs)));
 }
 
 function endPress() {
@@ -130,11 +144,16 @@ function endPress() {
   for (const how of changes) how();
 }
 
+// To load the page anew would end what the person has asked for.
+function loadAnew() {
+  if (performance.now() > leavingUntil) location.reload();
+}
+
 function hear(event, then) {
   const body = JSON.parse(event.data);
   failures = 0;
-  heardAt = Date.now();
-  if (body.build !== document.body.dataset.build) change(() => location.reload());
+  hearNow();
+  if (body.build !== document.body.dataset.build) change(loadAnew);
   else change(() => then(body));
 }
 
@@ -157,6 +176,7 @@ function onUnread(event) {
     unreadText.textContent = `Since ${body.since}: ${body.failed}`;
     unread.hidden = false;
     old(true);
+    entitle("unreadable");
     show("not-live", "Not live: the queue cannot be read");
   });
 }
@@ -183,33 +203,33 @@ function openStream() {
 function watchOrRest() {
   if (document.visibilityState === "hidden") {
     closeStream();
+    entitle("at rest");
   } else if (source === null) {
-    heardAt = Date.now();
+    old(readAt !== "");
+    show("opening", "Opening the stream ");
+    hearNow();
     openStream();
   }
 }
 
 setInterval(() => {
-  if (document.visibilityState === "hidden" || pressTimer !== null) return;
-  sayAges();
-  if (Date.now() - heardAt > QUIET_MS && live.dataset.state !== "still") {
-    old(true);
-    show("not-live", `Not live${readAt ? ` since ${readAt}` : ""}: what is shown is old, it is tried again`);
-  }
+  if (document.visibilityState === "hidden") return;
+  if (pressTimer === null) sayAges();
+  const silent = silentMs();
+  if (silent > QUIET_MS && live.dataset.state !== "still" && !held.includes(saySilent)) change(saySilent);
   // A request that was lost on its way is not waited for either: a browser would wait for minutes.
-  if (Date.now() - heardAt > 3 * QUIET_MS && source !== null) {
-    heardAt = Date.now() - QUIET_MS - 1;
+  if (silent > 3 * QUIET_MS && source !== null) {
+    hearNow();
+    heardAt -= QUIET_MS + 1;
     openStream();
   }
 }, 500);
 
-heardAt = Date.now();
-live.dataset.state = "opening";
-liveText.textContent = "Opening the stream ";
 document.getElementById("again").hidden = true;
 document.addEventListener("visibilitychange", watchOrRest);
-document.addEventListener("pointerdown", press);
-document.addEventListener("pointerup", lift);
-document.addEventListener("pointercancel", lift);
-document.addEventListener("click", click);
+document.addEventListener("pointerdown", () => endPressAfter(PRESSED_MS));
+document.addEventListener("pointerup", () => endPressAfter(CLICK_MS));
+document.addEventListener("click", () => endPressAfter(CLICK_MS)); // one by a key has no press before it
+document.addEventListener("pointercancel", () => endPressAfter(0)); // no click comes of it
+window.addEventListener("beforeunload", () => { leavingUntil = performance.now() + LEAVING_MS; });
 watchOrRest();
