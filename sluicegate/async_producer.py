@@ -1,8 +1,8 @@
 """Submit from asyncio: everyone who asks at the same time shares a call (group commit).
 
-While two calls are on their way, whoever asks joins the next one. Semantics and answers are those of `Producer`; the
-submissions of one key are decided in the order in which they were made, and a lost answer is lost for each caller of
-its call. Repeating with the same key is safe.
+While as many calls as may be are on their way, whoever asks joins the next one. Semantics and answers are those of
+`Producer`; the submissions of one key are decided in the order in which they were made, and a lost answer is lost for
+each caller of its call. Repeating with the same key is safe.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from sluicegate.errors import StoreError, StoreUnavailable, UsageError
 from sluicegate.producer import MAX_BATCH, MAX_BATCH_BYTES, UNANSWERED_RETRY_S, Deferred, Producer
 from sluicegate.store import Store
 from sluicegate.submission import Submission
+from sluicegate.turn import Turn
 
 # How many submissions of keys on their way one look may pass over: it stays short under a storm of one key.
 _PASSED_OVER_MAX = 100
@@ -41,7 +42,8 @@ class AsyncProducer:
     """Submit to one queue from one event loop.
 
     At most `max_batch` submissions go into a call, `in_flight` calls are on their way at once, on a connection of this
-    producer's own, and `max_waiting` submissions wait for one. Close it, or use it with `async with`.
+    producer's own (in a cluster and behind Sentinels one, in a thread), and `max_waiting` submissions wait for one.
+    Close it, or use it with `async with`.
     """
 
     def __init__(
@@ -58,7 +60,7 @@ class AsyncProducer:
         _check_bound("max_waiting", max_waiting, 1_000_000)
         self._store = store
         self._connection = store.async_connection()
-        self._turn = asyncio.Lock()
+        self._turn = Turn()
         self._producer = Producer(store, clock)
         self._max_batch = max_batch
         self._in_flight = in_flight

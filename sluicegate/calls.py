@@ -7,7 +7,6 @@ redis-py would retry ten times by itself, so its retries are off and both timeou
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import json
 import threading
@@ -33,9 +32,10 @@ from sluicegate.redis_servers import Cluster, OneServer, Server
 from sluicegate.redis_settings import host_and_port
 from sluicegate.remedies import QUEUE_UPGRADE
 from sluicegate.settings import Settings
+from sluicegate.turn import Turn
 
 Arguments = Mapping[str, Any]
-T = TypeVar("T")
+_T = TypeVar("_T")
 Words = Sequence[str | int]
 _MISSING_FUNCTION = "Function not found"
 # Calls of a reader as scripts, before it looks for its function again.
@@ -181,22 +181,22 @@ class Calls:
             return flat(command, pipeline.receive(1)[0])
 
     async def _hot_async(
-        self, connection: AsyncConnection | None, command: str, words: Words, turn: asyncio.Lock | None = None
+        self, connection: AsyncConnection | None, command: str, words: Words, turn: Turn | None = None
     ) -> list[Any]:
         """Do what `_hot` does without holding the event loop up; answers and failures are the same.
 
-        Calls that share a `turn` reach the server in the order in which they were begun.
+        Calls that share a `turn` stay in order in threads, too.
         """
-        if self.goes_over(connection):
+        if self.goes_over(connection) and not (turn is not None and turn.is_taken):
             try:
                 return flat(command, await connection.ask(self._call_of(command, words)))
             except ErrorAnswer:
                 pass  # No such function, or none for this user, or no memory: the other way knows what to do or to say.
             except redis.exceptions.RedisError as error:
                 raise translated(error) from error
-        # A connection keeps what is sent in order, and threads would not.
-        async with turn or contextlib.nullcontext():
-            return await asyncio.to_thread(self._hot, command, words)
+        if turn is not None:
+            return await turn.call(self._hot, command, words)
+        return await asyncio.to_thread(self._hot, command, words)
 
     def goes_over(self, connection: AsyncConnection | None) -> TypeGuard[AsyncConnection]:
         """Say whether calls go over an event loop's connection: functions do, as long as the user may call them."""
@@ -307,7 +307,7 @@ class Calls:
     def _shown(self, *words: str) -> object:
         return self._seen(lambda client: cast("object", cast("Any", client).execute_command(*words)))
 
-    def _seen(self, look: Callable[[redis.Redis], T]) -> T | None:
+    def _seen(self, look: Callable[[redis.Redis], _T]) -> _T | None:
         """Look at the server itself; None for what it does not show to this user."""
         try:
             return self._server.run_without_key(look)
@@ -339,7 +339,7 @@ def _server(access: Access, queue: str) -> Server:
                 "Give the queue another name with the setting `queue` or --queue NAME.",
             )
         redis_clients.check(access)
-        # All nodes together get the time of one connection: one that hangs must not use it up.
+        # To find one that answers they get the time of one connection together: one that hangs must not use it up.
         share_s = access.connect_timeout_s / len(nodes)
         return Cluster(
             [host_and_port(one) for one in nodes],

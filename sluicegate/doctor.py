@@ -22,9 +22,9 @@ _NONE_STRANGE = StrangeKeys()
 class Seen(ServerSeen):
     """Hold what could be seen; None for what is not shown.
 
-    Libraries by name, and loaded the digest of the code under this version's name; in a cluster, elsewhere has the same
-    by host and port of every primary ("" where there is none, None where it did not answer). skew_s is this machine's
-    clock minus the server's, known to within rtt_s. Without a settings file of one's own, own_digest is None. `unread`
+    Libraries by name, and loaded the digest of the code under this version's name; library_by_primary the same by host
+    and port in a cluster ("" without any, None where it is not known; empty without its nodes). skew_s is this clock
+    minus the server's, known to within rtt_s. Without a settings file of one's own, own_digest is None. `unread`
     says why the figures can't be read; `gate` is empty then. `lived`: something was counted here.
     """
 
@@ -42,7 +42,7 @@ class Seen(ServerSeen):
     unread: str = ""
     lived: bool = False
     strange: StrangeKeys | None = _NONE_STRANGE
-    elsewhere: Mapping[str, str | None] | None = None
+    library_by_primary: Mapping[str, str | None] | None = None
 
 
 def examine(seen: Seen) -> tuple[Finding, ...]:
@@ -56,21 +56,21 @@ def _cluster(seen: Seen) -> Iterator[Finding]:
     if seen.queue == DEFAULT_QUEUE:
         hint = "Give the queue a name: its keys then share the slot of {name}."
         yield Finding(Level.FIX, "cluster", "This is a cluster, and the keys of queue default lie in many slots.", hint)
-    elif seen.elsewhere is None:
+    elif seen.library_by_primary is None:
         said = "Whether every primary of this cluster has the function library is not shown."
         yield Finding(Level.UNSEEN, "cluster", said, "A user with CLUSTER|SLOTS and FUNCTION|LIST sees it.")
-    elif "" in seen.elsewhere:
+    elif not seen.library_by_primary:
         said = "This is a cluster of which one node is named: a queue whose slot moves is out of reach."
         yield Finding(Level.WARN, "cluster", said, "Name the cluster's nodes in redis.cluster_nodes.")
     else:
-        yield from _primaries(seen.elsewhere, seen.own_code)
+        yield from _primaries(seen.library_by_primary, seen.own_code)
 
 
-def _primaries(elsewhere: Mapping[str, str | None], own_code: str) -> Iterator[Finding]:
+def _primaries(code_by_primary: Mapping[str, str | None], own_code: str) -> Iterator[Finding]:
     """Judge what each primary of a cluster has of the function library: the queue's slot may move to any of them."""
-    silent = ", ".join(place for place, code in elsewhere.items() if code is None)
-    without = ", ".join(place for place, code in elsewhere.items() if code == "")
-    other = ", ".join(place for place, code in elsewhere.items() if code not in (None, "", own_code))
+    silent = ", ".join(place for place, code in code_by_primary.items() if code is None)
+    without = ", ".join(place for place, code in code_by_primary.items() if code == "")
+    other = ", ".join(place for place, code in code_by_primary.items() if code not in (None, "", own_code))
     if other:
         hint = f"Finish the roll-out of one version, then `{QUEUE_UPGRADE}` from it replaces the library everywhere."
         yield Finding(Level.FIX, "cluster", f"Primaries of this cluster have other code in the library: {other}.", hint)

@@ -14,6 +14,7 @@ from sluicegate.async_connection import AsyncConnection, ErrorAnswer
 from sluicegate.calls import Arguments, Calls, Words
 from sluicegate.errors import NotText, StoreRejected
 from sluicegate.redis_errors import refused, translated
+from sluicegate.turn import Turn
 
 # A queue without stored settings names no time to come back; this is the default of closed_retry_s.
 _CLOSED_RETRY_S = 30.0
@@ -45,11 +46,11 @@ class JobCalls(Calls):
         return self._server.async_connection()
 
     async def admit_async(
-        self, connection: AsyncConnection | None, jobs: Sequence[Words], turn: asyncio.Lock | None = None
+        self, connection: AsyncConnection | None, jobs: Sequence[Words], turn: Turn | None = None
     ) -> tuple[Decision, ...]:
         """Do what `admit` does without holding the event loop up; answers and failures are the same.
 
-        Batches that share a `turn` are decided in the order in which they were asked for.
+        Batches that share a `turn` are decided in the order in which they were asked for, in threads, too.
         """
         words = [word for job in jobs for word in job]
         return self._decided(jobs, await self._hot_async(connection, "admit", words, turn))

@@ -13,16 +13,6 @@ _TIME_BITS = 48
 # How far the next id of a millisecond lies from the one before: far enough that two processes which go on from the same
 # id, as after a fork, do not meet.
 _STEP_BITS = 64
-_turn = threading.Lock()
-
-
-def _new_turn() -> None:
-    """Let a child process take turns anew: a thread that is not in it may have had the lock when it was forked."""
-    global _turn  # noqa: PLW0603 (whoever waits in the parent goes on with the parent's)
-    _turn = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_new_turn)
 
 
 class JobIds:
@@ -35,10 +25,14 @@ class JobIds:
     def __init__(self, draw: Callable[[int], int] = secrets.randbits) -> None:
         self._draw = draw
         self._last = -1
+        self._lock, self._pid = threading.Lock(), os.getpid()
 
     def new(self, now_ms: int) -> str:
         number = (now_ms & ((1 << _TIME_BITS) - 1)) << _RANDOM_BITS | self._draw(_RANDOM_BITS)
-        with _turn:
+        if self._pid != os.getpid():
+            # A thread of the parent may have had it at the fork, and does not go on here.
+            self._lock, self._pid = threading.Lock(), os.getpid()
+        with self._lock:
             if number <= self._last:
                 number = self._last + 1 + self._draw(_STEP_BITS)
             self._last = number

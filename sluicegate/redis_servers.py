@@ -7,7 +7,7 @@ the node points; whatever got no answer is the caller's to repeat.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar, cast
 
 import redis
@@ -61,8 +61,8 @@ class Server(Protocol):
     def run_on_primaries(self, command: Callable[[redis.Redis], T], *, all_of_them: bool) -> Mapping[str, T | None]:
         """Call redis-py's client of every server that may hold the queue now or after a move, its own first.
 
-        Gives what each came to by host and port. Without `all_of_them` one that can't be reached is passed over, with
-        None, unless it is the queue's own.
+        Gives what each came to by host and port; nothing where the settings name no cluster. One that can't be reached
+        is passed over, with None, unless it is the queue's own; with `all_of_them` its error is raised in the end.
         """
 
     def break_off(self) -> None:
@@ -112,8 +112,9 @@ class OneServer:
         return command(self._client)
 
     def run_on_primaries(self, command: Callable[[redis.Redis], T], *, all_of_them: bool) -> Mapping[str, T]:
-        """Call the client: there is one primary."""
-        return {"": command(self._client)}
+        """Call the client: there is one primary, which has no place here."""
+        command(self._client)
+        return {}
 
     def break_off(self) -> None:
         """End what takes too long (see Server)."""
@@ -150,14 +151,14 @@ class Cluster:
         self,
         first: Sequence[Place],
         connect: Callable[[str, int], redis.Redis],
-        knock: Callable[[str, int], redis.Redis],
+        probe: Callable[[str, int], redis.Redis],
         key: str,
     ) -> None:
         """Take how a node's client is made, and one of less patience that only asks whether a node answers."""
         self._slot = key_slot(key.encode())
         self._first = tuple(first)
         self._connect = connect
-        self._knocks = {place: Connections(knock(*place), keeps=True) for place in first}
+        self._probes = {place: _Node(probe(*place)) for place in first}
         self._nodes: dict[Place, _Node] = {}
         self._owner: Place | None = None
 
@@ -171,7 +172,7 @@ class Cluster:
     def pipeline(self) -> Pipeline:
         """Give one to the owner as the last answer showed it (see Server)."""
         with self._forgetting():
-            return self._node(next(self._ways())).connections.pipeline()
+            return self._node(next(self._candidates())).connections.pipeline()
 
     def async_connection(self) -> None:
         """Give none, for the same reason."""
@@ -183,25 +184,24 @@ class Cluster:
     def run_without_key(self, command: Callable[[redis.Redis], T]) -> T:
         """Call the client of the owner that the last answer showed, or of the one that the nodes name (see Server)."""
         with self._forgetting():
-            place = self._owner or next(place for place, is_own in self._primaries().items() if is_own)
-            self._owner = place
-            return command(self._node(place).client)
+            self._owner = owner = self._owner or self._primaries()[0]
+            return command(self._node(owner).client)
 
     def run_on_primaries(self, command: Callable[[redis.Redis], T], *, all_of_them: bool) -> Mapping[str, T | None]:
         """Call the client of every primary that has slots (see Server)."""
         came_to: dict[str, T | None] = {}
+        silent: redis.exceptions.RedisError | None = None
         with self._forgetting():
-            primaries = self._primaries()
-            for host, port in (place for place, is_own in primaries.items() if is_own):
-                came_to[f"{host}:{port}"] = command(self._node((host, port)).client)
-        # One that does not answer says nothing of the queue's own.
-        for host, port in (place for place, is_own in primaries.items() if not is_own):
+            own, others = self._primaries()
+            came_to[_named(own)] = command(self._node(own).client)
+        # One of the others that does not answer says nothing of the queue's own, and keeps none from its turn.
+        for place in others:
             try:
-                came_to[f"{host}:{port}"] = command(self._node((host, port)).client)
-            except (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError):
-                if all_of_them:
-                    raise
-                came_to[f"{host}:{port}"] = None
+                came_to[_named(place)] = command(self._node(place).client)
+            except (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError) as error:
+                came_to[_named(place)], silent = None, error
+        if silent is not None and all_of_them:
+            raise silent
         return came_to
 
     def break_off(self) -> None:
@@ -211,21 +211,21 @@ class Cluster:
 
     def close(self) -> None:
         """Close every connection; safe twice."""
-        for one in self._knocks.values():
+        for one in self._probes.values():
             one.close()
         while self._nodes:
             self._nodes.popitem()[1].close()
 
     def _at_owner(self, send: Callable[[_Node], T]) -> T:
         with self._forgetting():
-            said: redis.exceptions.RedisError | None = None
-            for place in self._ways():
+            down = redis.exceptions.ClusterDownError("no node was asked")
+            for place in self._candidates():
                 try:
                     return self._followed(place, send)
                 except redis.exceptions.ClusterDownError as error:
                     # It ran nothing, and others may know better: so speaks a node that was cut off, or has just joined.
-                    said = error
-            raise said or AssertionError("there is one at least, or it raises")
+                    down = error
+            raise down
 
     def _followed(self, place: Place, send: Callable[[_Node], T]) -> T:
         for _ in range(_MOST_MOVES):
@@ -249,33 +249,32 @@ class Cluster:
                 self._first = self._first[1:] + self._first[:1]
             raise
 
-    def _ways(self) -> Iterator[Place]:
-        """Give whom to ask, one after the other: the owner as it is known, and the nodes to begin with.
+    def _candidates(self) -> Iterator[Place]:
+        """Give whom to ask, one after the other: the owner as it is known, and the nodes to begin with that answer.
 
-        Of these each that answers, which is then the first: one that is gone is not tried at every call. Raises
-        redis-py's error where there is nobody.
+        The first of these that does is the first from then on: one that is gone is not asked at every call. Where none
+        answers in its share of the time one is given all the same, for the whole of it: nodes may be slow and well.
         """
         owner, first = self._owner, self._first
-        nobody = owner is None
+        found = owner is not None
         if owner is not None:
             yield owner
         for number, place in enumerate(first):
-            if place == owner:
-                continue
-            try:
-                self._knock(place)
-            except (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError):
-                if nobody and number == len(first) - 1:
-                    raise
-            else:
-                nobody = False
+            if place != owner and self._answers(place):
+                found = True
                 self._first = first[number:] + first[:number]
                 yield place
+        if not found:
+            yield first[0]
 
-    def _knock(self, place: Place) -> None:
-        """Find out whether a node answers; raises redis-py's error where it does not."""
-        with suppress(redis.exceptions.ResponseError):  # "Not you" is an answer.
-            self._knocks[place].ask(("PING",), None)
+    def _answers(self, place: Place) -> bool:
+        try:
+            self._probes[place].connections.ask(("PING",), None)
+        except (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError):
+            return False
+        except redis.exceptions.ResponseError:
+            pass  # "Not you" is an answer.
+        return True
 
     def _node(self, place: Place) -> _Node:
         node = self._nodes.get(place)
@@ -284,19 +283,27 @@ class Cluster:
             node = self._nodes.setdefault(place, _Node(self._connect(*place)))
         return node
 
-    def _primaries(self) -> dict[Place, bool]:
-        """Ask for all primaries with slots, and whether the queue's is among them: the first that knows whose that is.
+    def _primaries(self) -> tuple[Place, Sequence[Place]]:
+        """Give the owner of the queue's slot and the other primaries with slots, as the first tells that knows it.
 
-        Raises redis-py's ClusterDownError where nobody knows.
+        Raises redis-py's ClusterDownError where nobody does.
         """
-        for place in self._ways():
-            primaries: dict[Place, bool] = {}
-            for row in cast("list[list[Any]]", self._node(place).connections.ask(("CLUSTER", "SLOTS"), None)):
-                found = (_text(row[2][0]) or place[0], int(row[2][1]))
-                primaries[found] = primaries.get(found, False) or int(row[0]) <= self._slot <= int(row[1])
-            if any(primaries.values()):
-                return primaries
+        for asked in self._candidates():
+            owner: Place | None = None
+            primaries: dict[Place, None] = {}
+            for row in cast("list[list[Any]]", self._node(asked).connections.ask(("CLUSTER", "SLOTS"), None)):
+                place = (_text(row[2][0]) or asked[0], int(row[2][1]))
+                primaries[place] = None
+                if int(row[0]) <= self._slot <= int(row[1]):
+                    owner = place
+            if owner is not None:
+                return owner, [place for place in primaries if place != owner]
         raise redis.exceptions.ClusterDownError("no node that answers knows who has the queue's slot")
+
+
+def _named(place: Place) -> str:
+    host, port = place
+    return f"{host}:{port}"
 
 
 def _pointed_at(moved: redis.exceptions.MovedError, asked: Place) -> Place:

@@ -76,9 +76,10 @@ def losses(seen: ServerSeen) -> tuple[Loss, ...]:
     else:
         server = host = "everything" if saves is not None else "everything since the last save, if there is one"
     replicas = seen.value("connected_slaves")
-    moved = "nothing moves" if replicas == "0" else "what the replica had not received yet"
     if replicas is None:
         moved = "not known: replicas are not shown to this user"
+    else:
+        moved = "nothing moves" if replicas == "0" else "what the replica had not received yet"
     return (
         Loss("a client crashes", "nothing"),
         Loss("the server process is killed", server),
@@ -202,8 +203,9 @@ def _least(in_touch: int, connected: int, shown: str | None) -> Iterator[Finding
         yield Finding(Level.UNSEEN, _LEAST_REPLICAS, said, _ASK)
     elif in_touch == least:
         left = "The one that takes over will have one fewer, and refuse every write until the old primary is back."
-        hint = "Add a replica." if in_touch == connected else "Bring the replicas back that are not in touch."
-        yield Finding(Level.WARN, _LEAST_REPLICAS, f"{said} {left}", f"{hint} Replicas of a replica are not seen here.")
+        add = "Add a replica, unless one that may take over has replicas of its own, which are not seen from here."
+        hint = add if in_touch == connected else "Bring the replicas back that are not in touch."
+        yield Finding(Level.WARN, _LEAST_REPLICAS, f"{said} {left}", hint)
 
 
 LOOKS: tuple[Callable[[ServerSeen], Iterator[Finding]], ...] = (_persistence, _saves, _memory, _replication, _replicas)

@@ -49,7 +49,12 @@ class ApiSettings(ListenSettings):
     port: int = Field(default=9110, ge=0, le=65_535, description="Port to listen on; 0 takes a free one.")
     token_file: Path | None = Field(default=None, description="File with the bearer token that callers must send.")
     max_batch: int = Field(default=25, ge=1, le=100, description="Submissions that share one call to Redis at most.")
-    in_flight: int = Field(default=2, ge=1, le=64, description="Calls to Redis that are on their way at once.")
+    in_flight: int = Field(
+        default=2,
+        ge=1,
+        le=64,
+        description="Calls to Redis that are on their way at once; in a cluster and behind Sentinels one.",
+    )
     max_waiting: int = Field(
         default=1000, ge=1, le=1_000_000, description="Submissions that wait for such a call; more are answered 503."
     )

@@ -158,23 +158,24 @@ class Store(JobCalls, RunCalls, SnapshotCalls):
             return None
         return tuple(str(dict(zip(one[::2], one[1::2], strict=True))["library_name"]) for one in found)
 
-    def libraries_elsewhere(self) -> Mapping[str, str | None] | None:
-        """Give, by host and port, what `loaded_library` is on every primary; None for one that did not answer.
+    def library_by_primary(self) -> Mapping[str, str | None] | None:
+        """Give, by host and port, what `loaded_library` is on each primary of a cluster, or None where it isn't known.
 
-        Where the settings name no cluster's nodes there is one, without its place.
+        That is one that does not answer, or does not show it. Empty where the settings name no cluster's nodes.
         """
         try:
             return self._server.run_on_primaries(library_of, all_of_them=False)
-        except redis.exceptions.NoPermissionError:
+        except redis.exceptions.ResponseError:
             return None
         except redis.exceptions.RedisError as error:
             raise translated(error) from error
 
     def replace_library(self, actor: str, reason: str) -> tuple[str, str, bool]:
-        """Put this version's code in the place of what each server has under the same name; raises after a half of it.
+        """Put this version's code in the place of what each primary has under the same name.
 
         Every queue of the server runs the new code. Gives both digests, and whether this queue's gate log has all that
-        was done: a queue that is not open has none.
+        was done: a queue that is not open has none. Raises StoreUnavailable where a primary did not answer, after it
+        has been done on the others; to be repeated then.
         """
         now = functions.digest_of(functions.library())
         replaced: set[str] = set()

@@ -11,6 +11,7 @@ from sluicegate.admission import Decision
 from sluicegate.async_connection import AsyncConnection
 from sluicegate.calls import Words
 from sluicegate.store import Store
+from sluicegate.turn import Turn
 
 HELD_AT_MOST_S = 30.0
 
@@ -29,7 +30,7 @@ class WatchedStore(Store):
         self.go.set()
 
     async def admit_async(
-        self, connection: AsyncConnection | None, jobs: Sequence[Words], turn: asyncio.Lock | None = None
+        self, connection: AsyncConnection | None, jobs: Sequence[Words], turn: Turn | None = None
     ) -> tuple[Decision, ...]:
         self.batches.append([str(job[0]) for job in jobs])
         self.at_once += 1

@@ -47,6 +47,8 @@ async def live(redis_url: str, folder: Path, *, is_still: bool = False) -> Async
         await expect(page.locator("#live")).to_have_attribute("data-state", "live")
         if is_still:
             await page.clock.pause_at(time.time() + 60)
+            # The leap made it old; the next reading is of now.
+            await expect(page.locator("#live")).to_have_attribute("data-state", "live")
         yield parts, page
 
 
@@ -63,7 +65,7 @@ async def press(page: Page, place: str) -> None:
 
 
 async def is_asked_to_confirm(page: Page) -> None:
-    await expect(page.locator("h1")).to_have_text("Drain now: queue default")
+    await expect(page.locator("h1")).to_have_text("Drain now: queue default", timeout=15_000)
 
 
 def test_a_click_counts_though_the_gate_moves_meanwhile(redis_url: str, tmp_path: Path) -> None:
@@ -218,6 +220,17 @@ def test_what_was_asked_for_comes_though_its_answer_is_slow_and_the_page_is_of_a
     asyncio.run(scenario())
 
 
+def test_a_page_of_another_build_that_cannot_be_loaded_yet_is_not_live(redis_url: str, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with live(redis_url, tmp_path) as (_, page):
+            await page.evaluate(f"dispatchEvent(new Event('beforeunload')); {ANOTHER_BUILD}")
+            assert await page.locator("#live").get_attribute("data-state") == "not-live"
+            assert await page.locator("#parts").get_attribute("data-old") is not None
+            assert await page.title() == "not live · default"
+
+    asyncio.run(scenario())
+
+
 def test_a_clock_that_is_put_back_makes_no_old_page_live(redis_url: str, tmp_path: Path) -> None:
     async def scenario() -> None:
         async with live(redis_url, tmp_path, is_still=True) as (_, page):
@@ -233,11 +246,16 @@ def test_a_tab_that_rests_says_so_and_is_old_until_it_has_heard_again(redis_url:
         async with live(redis_url, tmp_path) as (_, page):
             assert await page.title() == "admit · default"
             await page.route("**/live", lambda _: None)  # nothing answers it
+            await press(page, "#gate-title")
+            await page.evaluate(SECOND_READING)
             await look(page, "hidden")
             assert await page.title() == "at rest · default"
+            await page.evaluate("endPress()")
+            assert await page.title() == "at rest · default", "what waited for the end of a press is of before"
             await look(page, "visible")
             assert await page.locator("#live").get_attribute("data-state") == "opening"
             assert await page.locator("#parts").get_attribute("data-old") is not None
+            assert await page.title() == "opening · default"
             await page.unroute("**/live")
             await expect(page.locator("#live")).to_have_attribute("data-state", "live", timeout=15_000)
             assert await page.title() == "admit · default"

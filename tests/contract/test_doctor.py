@@ -223,12 +223,12 @@ def test_a_primary_needs_a_replica_more_than_its_writes_do(
         with needing(queue, 1):
             # The one that takes over has none.
             assert (least_replicas(queue.url), least_replicas(without_config)) == (Level.WARN, Level.UNSEEN)
-            assert hint_on_replicas(queue.url).startswith("Add a replica.")
+            assert hint_on_replicas(queue.url).startswith("Add a replica, ")
             with replicated(queue, make_server) as second:
                 wait_until(lambda: least_replicas(queue.url) is None, "two replicas in touch")
                 with out_of_touch(queue, second):
                     wait_until(lambda: least_replicas(queue.url) is Level.WARN, "one replica in touch")
-                    assert hint_on_replicas(queue.url).startswith("Bring the replicas back")
+                    assert hint_on_replicas(queue.url) == "Bring the replicas back that are not in touch."
         with needing(queue, 2):
             wait_until(lambda: least_replicas(queue.url) is Level.FIX, "one replica in touch")
         with needing(queue, 2, max_lag_s=0):
@@ -309,8 +309,8 @@ def test_a_cluster_needs_a_queue_with_a_name(queue: OpenQueue) -> None:
     # A plain address shows one node of it; which primaries there are may not be shown at all.
     named = replace(clustered, queue="mail")
     assert level(named, "cluster") is Level.WARN
-    assert level(replace(named, elsewhere=None), "cluster") is Level.UNSEEN
-    assert level(replace(named, elsewhere={"10.0.0.1:6379": seen.own_code}), "cluster") is Level.NOTE
+    assert level(replace(named, library_by_primary=None), "cluster") is Level.UNSEEN
+    assert level(replace(named, library_by_primary={"10.0.0.1:6379": seen.own_code}), "cluster") is Level.NOTE
 
 
 def test_no_server_is_one_sentence(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

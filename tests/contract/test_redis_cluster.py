@@ -8,6 +8,8 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from drill.children import Children
 from drill.ports import free_port
 from drill.server import ServerKind
 from exporter.server import Exporter
-from sluicegate import functions
+from sluicegate import functions, redis_clients
 from sluicegate.__main__ import dispatch
 from sluicegate.all_queues import AllQueues
 from sluicegate.async_producer import AsyncProducer
@@ -30,6 +32,9 @@ from sluicegate.doctor import examine
 from sluicegate.errors import SluicegateError, StoreRejected, StoreUnavailable, UsageError
 from sluicegate.job import Call, CallKind, Job
 from sluicegate.producer import Producer
+from sluicegate.redis_clients import Access
+from sluicegate.redis_servers import Cluster
+from sluicegate.redis_settings import host_and_port
 from sluicegate.restore import Wish, restore
 from sluicegate.server_findings import Level
 from sluicegate.settings import Settings, WorkerSettings, default_settings
@@ -264,10 +269,13 @@ def test_where_every_node_says_that_the_cluster_is_down_the_queue_is_unavailable
     only.close()
 
 
-def test_another_node_that_hangs_keeps_no_queue_from_being_opened_and_no_library_half_replaced(nodes: Nodes) -> None:
+@pytest.mark.parametrize("further", [1, 2])
+def test_another_node_that_hangs_keeps_no_queue_from_being_opened_and_no_other_from_its_library(
+    nodes: Nodes, further: int
+) -> None:
     owner = nodes.owner(GATE)
-    other = (owner + 1) % 3
-    own_first = [nodes.addresses[number] for number in (owner, other, (owner + 2) % 3)]
+    other = (owner + further) % 3
+    own_first = [nodes.addresses[number] for number in (owner, other, (owner + 3 - further) % 3)]
     settings = settings_of(nodes, redis={"cluster_nodes": own_first})
     store = Store.of(settings, timeout_s=2.0)
     nodes.pause(other)
@@ -334,6 +342,30 @@ def test_doctor_names_the_primaries_that_lack_the_library_or_do_not_answer(store
     assert set(said) == {Level.WARN, Level.UNSEEN}
     assert nodes.addresses[without] in said[Level.WARN]
     assert nodes.addresses[hanging] in said[Level.UNSEEN]
+
+
+def test_nodes_that_answer_too_late_for_a_look_are_asked_all_the_same(store: Store, nodes: Nodes) -> None:
+    access = Access("redis://any")
+    with socket.create_server(("127.0.0.1", 0)) as hanging:
+        late = partial(redis_clients.node, replace(access, connect_timeout_s=0.05, timeout_s=0.05))
+        slow = Cluster(
+            [host_and_port(one) for one in nodes.addresses],
+            partial(redis_clients.node, access),
+            lambda _, __: late("127.0.0.1", hanging.getsockname()[1]),
+            GATE,
+        )
+        assert slow.ask(("EXISTS", GATE), None) == 1
+        slow.close()
+
+
+def test_a_server_that_is_no_cluster_is_examined(nodes: Nodes, session_children: Children) -> None:
+    plain = f"127.0.0.1:{start_server(session_children, nodes.kind, f'{nodes.kind}-plain')}"
+    settings = settings_of(nodes, redis={"cluster_nodes": [plain]})
+    store = Store.of(settings, read_only=True)
+    seen = look(store, settings, own_file=False)
+    store.close()
+    assert seen.library_by_primary is None
+    assert "cluster" not in {finding.name for finding in examine(seen)}
 
 
 def test_nodes_that_all_hang_cost_a_call_the_time_of_one_connection(nodes: Nodes) -> None:

@@ -52,11 +52,11 @@ def test_ids_of_threads_that_ask_at_once_sort_in_each_as_it_asked_for_them() -> 
     assert len({one for ids in runs for one in ids}) == 8000
 
 
-FORKED_IN_A_TURN = """
+FORKED_UNDER_THE_LOCK = """
 import os
-from sluicegate import job_ids
-made = job_ids.JobIds()
-with job_ids._turn:
+from sluicegate.job_ids import JobIds
+made = JobIds()
+with made._lock:
     child = os.fork()
     if child == 0:
         made.new(1)
@@ -65,8 +65,8 @@ print(os.waitpid(child, 0)[1])
 """
 
 
-def test_a_child_process_that_is_forked_in_another_s_turn_gets_its_own() -> None:
+def test_a_child_process_that_is_forked_while_a_thread_makes_an_id_makes_its_own() -> None:
     ran = subprocess.run(
-        [sys.executable, "-c", FORKED_IN_A_TURN], capture_output=True, text=True, timeout=20, check=True
+        [sys.executable, "-c", FORKED_UNDER_THE_LOCK], capture_output=True, text=True, timeout=20, check=True
     )
     assert ran.stdout == "0\n"

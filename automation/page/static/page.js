@@ -4,7 +4,7 @@
 const QUIET_MS = 3000; // without a reading for so long, what is shown is old
 const AGAIN_MS = [500, 1000, 2000, 4000];
 const PRESSED_MS = 2000; // who presses for so long means no click, and no change waits for longer
-const CLICK_MS = 350; // a finger's click comes so long after it was lifted, at most, and what it leads to soon after it
+const CLICK_MS = 350; // a finger's click comes so long after it was lifted, at most; what a click begins comes sooner
 const LEAVING_MS = 30000; // so long the answer may take to what the person asked for
 
 const live = document.getElementById("live");
@@ -16,13 +16,13 @@ const parts = document.getElementById("parts");
 
 let source = null;
 let failures = 0;
-let heardAt = 0; // by the clock, which may be put back,
-let heardMs = 0; // and by the time since the page was opened, which may stand still while the machine sleeps
+let heardAt = 0; // by the clock, which may be put back
+let heardMs = 0; // since the page was opened, by a time that may stand still while the machine sleeps
 let readAt = "";
 let reconnect = null;
 let aheadMs = 0; // how far the queue's clock is ahead of this browser's
-let held = []; // the changes to the page that wait for the end of a press,
-let heldSince = 0; // the first of them since
+let held = []; // the changes to the page that wait for the end of a press
+let heldSince = 0; // when the first of them came
 let pressTimer = null; // ends the press; null where nothing is pressed
 let leavingUntil = 0; // the person has asked for another page, which is on its way
 
@@ -36,7 +36,14 @@ function old(isOld) {
 }
 
 function entitle(state) {
-  document.title = `${state} · ${document.body.dataset.queue}`;
+  const title = `${state} · ${document.body.dataset.queue}`;
+  if (document.title !== title) document.title = title;
+}
+
+function notLive(title, text) {
+  old(true);
+  entitle(title);
+  show("not-live", text);
 }
 
 function hearNow() {
@@ -50,9 +57,7 @@ function silentMs() {
 
 function saySilent() {
   if (silentMs() <= QUIET_MS) return;
-  old(true);
-  entitle("not live");
-  show("not-live", `Not live${readAt ? ` since ${readAt}` : ""}: what is shown is old, it is tried again`);
+  notLive("not live", `Not live${readAt ? ` since ${readAt}` : ""}: what is shown is old, it is tried again`);
 }
 
 // Of one kind and, where they have an id or a key, of the same.
@@ -137,6 +142,13 @@ function endPressAfter(ms) {
   pressTimer = setTimeout(endPress, Math.max(0, Math.min(ms, leftMs)));
 }
 
+// Not every browser says that a page is being left.
+function click(event) {
+  endPressAfter(CLICK_MS);
+  const isElsewhere = event.ctrlKey || event.metaKey || event.shiftKey;
+  if (!isElsewhere && event.target.closest("a[href]:not([href^='#'])")) leave();
+}
+
 function endPress() {
   pressTimer = null;
   const changes = held;
@@ -147,6 +159,11 @@ function endPress() {
 // To load the page anew would end what the person has asked for.
 function loadAnew() {
   if (performance.now() > leavingUntil) location.reload();
+  else notLive("not live", "Not live: the service was replaced, and another page is being loaded");
+}
+
+function leave() {
+  leavingUntil = performance.now() + LEAVING_MS;
 }
 
 function hear(event, then) {
@@ -175,9 +192,7 @@ function onUnread(event) {
   hear(event, (body) => {
     unreadText.textContent = `Since ${body.since}: ${body.failed}`;
     unread.hidden = false;
-    old(true);
-    entitle("unreadable");
-    show("not-live", "Not live: the queue cannot be read");
+    notLive("unreadable", "Not live: the queue cannot be read");
   });
 }
 
@@ -200,12 +215,16 @@ function openStream() {
 }
 
 // A browser keeps few connections to one host open, so a page that nobody sees gives its own back.
-function watchOrRest() {
+function watchOrRest(event) {
   if (document.visibilityState === "hidden") {
     closeStream();
+    held = [];
     entitle("at rest");
   } else if (source === null) {
-    old(readAt !== "");
+    if (event) { // it has rested, or was opened where nobody saw it
+      old(true);
+      entitle("opening");
+    }
     show("opening", "Opening the stream ");
     hearNow();
     openStream();
@@ -229,7 +248,8 @@ document.getElementById("again").hidden = true;
 document.addEventListener("visibilitychange", watchOrRest);
 document.addEventListener("pointerdown", () => endPressAfter(PRESSED_MS));
 document.addEventListener("pointerup", () => endPressAfter(CLICK_MS));
-document.addEventListener("click", () => endPressAfter(CLICK_MS)); // one by a key has no press before it
+document.addEventListener("click", click); // one by a key has no press before it
 document.addEventListener("pointercancel", () => endPressAfter(0)); // no click comes of it
-window.addEventListener("beforeunload", () => { leavingUntil = performance.now() + LEAVING_MS; });
+document.addEventListener("submit", leave);
+window.addEventListener("beforeunload", leave);
 watchOrRest();
