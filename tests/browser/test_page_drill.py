@@ -71,14 +71,16 @@ async def incident(person: Person) -> None:
     parts = person.parts
     await person.sees("admit")
     await person.sees_asked("Nothing is asked of you.")
-    parts.submit(6)
+    assert parts.submit(6) == [""] * 6
     await expect(person.page.locator("[aria-label=queue_age_p95_seconds] polyline")).to_have_count(1)
     await person.pictures("admit")
     parts.provider.answers.clear()
     # A call whose end nobody sees, of a class that is not safe to repeat.
-    Producer(parts.store).submit_many([Submission("mail-4711", "test-patch", "{}")])
+    (decision,) = Producer(parts.store).submit_many([Submission("mail-4711", "test-patch", "{}")])
+    assert decision.accepted, (decision, parts.look().gate)
     await parts.until(lambda: parts.look().running, "a running job")
-    Producer(parts.store).submit_many([Submission(f"job-{number}", "test-patch", "{}") for number in range(8)])
+    many = [Submission(f"job-{number}", "test-patch", "{}") for number in range(8)]
+    assert all(one.accepted for one in Producer(parts.store).submit_many(many))
     await person.sees("reject_new")
     await person.sees("drain")
     await person.sees_asked("At step fix the run waits for you: approve it once the fault is gone.")
