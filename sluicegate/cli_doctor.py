@@ -52,7 +52,7 @@ def look(store: Store, settings: Settings, *, own_file: bool) -> Seen:
         config=store.server_config(CONFIG_NAMES),
         libraries=store.server_libraries(),
         loaded=store.loaded_library(),
-        library_by_primary=store.library_by_primary(),
+        library_by_primary=store.library_by_primary() if settings.redis.cluster_nodes else {},
         skew_s=(began + ended) / 2 - server_ms / 1000,
         rtt_s=(ended - began) / 2,
         gate=gate,

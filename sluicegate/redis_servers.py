@@ -1,7 +1,8 @@
 """Find the server that a queue is on: the one of the address, the one the Sentinels name, or a slot's in a cluster.
 
 Nothing is tried twice in silence. What a node of a cluster answered with "not here" did not run, so it is sent where
-the node points; whatever got no answer is the caller's to repeat.
+the node points, and to the next node where it says that the cluster is down; whatever got no answer is the caller's to
+repeat.
 """
 
 from __future__ import annotations

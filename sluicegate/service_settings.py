@@ -53,7 +53,7 @@ class ApiSettings(ListenSettings):
         default=2,
         ge=1,
         le=64,
-        description="Calls to Redis that are on their way at once; in a cluster and behind Sentinels one.",
+        description="Calls to Redis that are on their way at once; one where they go over threads, as in a cluster.",
     )
     max_waiting: int = Field(
         default=1000, ge=1, le=1_000_000, description="Submissions that wait for such a call; more are answered 503."

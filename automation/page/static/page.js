@@ -235,7 +235,7 @@ setInterval(() => {
   if (document.visibilityState === "hidden") return;
   if (pressTimer === null) sayAges();
   const silent = silentMs();
-  if (silent > QUIET_MS && live.dataset.state !== "still" && !held.includes(saySilent)) change(saySilent);
+  if (silent > QUIET_MS && !held.includes(saySilent)) change(saySilent);
   // A request that was lost on its way is not waited for either: a browser would wait for minutes.
   if (silent > 3 * QUIET_MS && source !== null) {
     hearNow();
