@@ -24,7 +24,7 @@ FAILED, UNKNOWN = "it did not succeed", "nobody knows whether it was done"
 @pytest.fixture(autouse=True)
 def _sooner(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(automation.outside, "AGAIN_AFTER_S", 0.2)
-    monkeypatch.setattr(automation.http_act, "_CALL_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(automation.http_act, "_CALL_TIMEOUT_S", 2.0)
 
 
 def fixed_by(url: str, folder: Path, **fix: Any) -> Parts:

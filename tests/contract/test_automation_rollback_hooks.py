@@ -29,7 +29,7 @@ pytestmark = ON_BOTH
 @pytest.fixture(autouse=True)
 def _sooner(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(automation.outside, "AGAIN_AFTER_S", 0.1)
-    monkeypatch.setattr(automation.http_act, "_CALL_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(automation.http_act, "_CALL_TIMEOUT_S", 2.0)
 
 
 class Rolling(Parts):
